@@ -1,4 +1,5 @@
-/* peer.h - what the files of our interop peer share.  The protocol is that of README.md beside this file. */
+/* peer.h - what the files of our interop peer share.  The protocol is that of README.md beside
+ * this file. */
 #ifndef REEVE_TESTS_INTEROP_PEER_H
 #define REEVE_TESTS_INTEROP_PEER_H
 
@@ -51,7 +52,8 @@ void peer_handle(reeve_stream_t *s, void *arg);
 
 /* Run a case of the command line (words[0] its name) and print its line of JSON. */
 void peer_case(reeve_ctl_t *k, size_t chunk, int n, char **words);
-/* Throughput into a discarding peer: words are STREAMS WRITE SECONDS.  Writes members of a JSON object. */
+/* Throughput into a discarding peer: words are STREAMS WRITE SECONDS.  Writes members of a JSON
+ * object. */
 void peer_bench(reeve_ctl_t *k, char **words, char *out, size_t size);
 
 #endif

@@ -1,5 +1,5 @@
-/* peer_bench.c - throughput into a discarding peer.  One thread per stream; bytes count only when the peer has
- * said that it read them. */
+/* peer_bench.c - throughput into a discarding peer.  One thread per stream; bytes count only
+ * when the peer has said that it read them. */
 #include <config.h>
 
 #include "tests/interop/peer.h"

@@ -1,5 +1,5 @@
-/* peer_dial.c - the dialing side of our interop peer: one case per process.  A case that fails says why and
- * leaves the process, so only the way of success cleans up. */
+/* peer_dial.c - the dialing side of our interop peer: one case per process.  A case that fails
+ * says why and leaves the process, so only the way of success cleans up. */
 #include <config.h>
 
 #include "tests/interop/peer.h"

@@ -1,5 +1,6 @@
-/* peer_serve.c - the serving side of our interop peer: the first byte of a stream selects what is done with it.
- * Handlers run on threads of their own and block; the ledger is what they share, under its mutex. */
+/* peer_serve.c - the serving side of our interop peer: the first byte of a stream selects what
+ * is done with it. Handlers run on threads of their own and block; the ledger is what they
+ * share, under its mutex. */
 #include <config.h>
 
 #include "tests/interop/peer.h"
@@ -31,7 +32,8 @@ ledger_put(uint64_t token, uint8_t kind, uint64_t total)
 	pthread_mutex_unlock(&ledger.lock);
 }
 
-/* Waits at most five seconds for the outcome of a token; PEER_UNKNOWN when there is none by then. */
+/* Waits at most five seconds for the outcome of a token; PEER_UNKNOWN when there is none by
+ * then. */
 static struct outcome
 ledger_wait(uint64_t token)
 {
@@ -129,8 +131,9 @@ serve_reset(reeve_stream_t *s)
 	return rc < 0 ? rc : reeve_reset(s, 7);
 }
 
-/* A peer that cannot reset at once ends its half first and resets later: after a clean end the stream is written
- * for a second more, and only a write that fails with REEVE_ERESET makes it a reset. */
+/* A peer that cannot reset at once ends its half first and resets later: after a clean end the
+ * stream is written for a second more, and only a write that fails with REEVE_ERESET makes it a
+ * reset. */
 static int
 serve_watch(reeve_stream_t *s)
 {

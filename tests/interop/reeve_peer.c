@@ -1,6 +1,7 @@
 /* reeve_peer.c - our interop peer: the command line of README.md on the public blocking calls.
- * In the usual roles it goes through listeners and dialers; in the swapped ones through plain sockets and
- * reeve_conn_open_fd, where the role is an argument.  SIGTERM ends serving in order, so that a leak shows. */
+ * In the usual roles it goes through listeners and dialers; in the swapped ones through plain
+ * sockets and reeve_conn_open_fd, where the role is an argument.  SIGTERM ends serving in order,
+ * so that a leak shows. */
 #include <config.h>
 
 #include "tests/interop/peer.h"
