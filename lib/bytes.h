@@ -1,7 +1,7 @@
 /* bytes.h - big-endian integers in byte runs: bare loads and stores, and cursors that check bounds.
  *
- * A cursor never leaves its run: a read or write that does not fit moves nothing, sets bad, answers 0, and
- * so does everything after it; one test at the end is enough. */
+ * A cursor never leaves its run: a read or write that does not fit moves nothing, sets bad,
+ * answers 0, and so does everything after it; one test at the end is enough. */
 #ifndef REEVE_LIB_BYTES_H
 #define REEVE_LIB_BYTES_H
 

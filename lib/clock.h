@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 uint64_t rv_clock_us(void);
-/* Absolute deadline of a timeout in milliseconds counted from now_us: UINT64_MAX (none) for -1 or less,
- * and for what would overflow. */
+/* Absolute deadline of a timeout in milliseconds counted from now_us: UINT64_MAX (none) for -1
+ * or less, and for what would overflow. */
 uint64_t rv_deadline_us(uint64_t now_us, int64_t timeout_ms);
 
 #endif

@@ -1,6 +1,6 @@
-/* error.c - texts and names of error codes.  Any thread, signal handlers too: static strings only, so the
- * names of system errors are a table of our own (strerrorname_np would leave the prefix to be put in front
- * at run time). */
+/* error.c - texts and names of error codes..  Any thread, signal handlers too: static strings
+ * only, so the names of system errors are a table of our own (strerrorname_np would leave the
+ * prefix to be put in front at run time). */
 #include <config.h>
 
 #include <reeve/error.h>
@@ -9,24 +9,21 @@
 #include <string.h>
 
 /* Linux's, less those of streams hardware, keys and file systems that no call here can answer. */
-#define RV_ERRNO_MAP(X)                                                                            \
-	X(EPERM)                                                                                   \
-	X(ENOENT) X(ESRCH) X(EINTR) X(EIO) X(ENXIO) X(E2BIG) X(ENOEXEC) X(EBADF) X(ECHILD) X(      \
-	    EAGAIN) X(ENOMEM) X(EACCES) X(EFAULT) X(ENOTBLK) X(EBUSY) X(EEXIST) X(EXDEV) X(ENODEV) \
-	    X(ENOTDIR) X(EISDIR) X(EINVAL) X(ENFILE) X(EMFILE) X(ENOTTY) X(ETXTBSY) X(EFBIG)       \
-		X(ENOSPC) X(ESPIPE) X(EROFS) X(EMLINK) X(EPIPE) X(EDOM) X(ERANGE) X(EDEADLK)       \
-		    X(ENAMETOOLONG) X(ENOLCK) X(ENOSYS) X(ENOTEMPTY) X(ELOOP) X(ENOMSG) X(EIDRM)   \
-			X(ENOSTR) X(ENODATA) X(ETIME) X(ENOSR) X(ENOLINK) X(EPROTO) X(EBADMSG) X(  \
-			    EOVERFLOW) X(EILSEQ) X(EUSERS) X(ENOTSOCK) X(EDESTADDRREQ) X(EMSGSIZE) \
-			    X(EPROTOTYPE) X(ENOPROTOOPT) X(EPROTONOSUPPORT) X(ESOCKTNOSUPPORT)     \
-				X(EOPNOTSUPP) X(EPFNOSUPPORT) X(EAFNOSUPPORT) X(EADDRINUSE)        \
-				    X(EADDRNOTAVAIL) X(ENETDOWN) X(ENETUNREACH) X(ENETRESET)       \
-					X(ECONNABORTED) X(ECONNRESET) X(ENOBUFS) X(EISCONN)        \
-					    X(ENOTCONN) X(ESHUTDOWN) X(ETOOMANYREFS) X(ETIMEDOUT)  \
-						X(ECONNREFUSED) X(EHOSTDOWN) X(EHOSTUNREACH)       \
-						    X(EALREADY) X(EINPROGRESS) X(ESTALE) X(EDQUOT) \
-							X(ECANCELED) X(EOWNERDEAD)                 \
-							    X(ENOTRECOVERABLE)
+/* clang-format off */
+#define RV_ERRNO_MAP(X) \
+	X(EPERM) X(ENOENT) X(ESRCH) X(EINTR) X(EIO) X(ENXIO) X(E2BIG) X(ENOEXEC) X(EBADF) \
+	X(ECHILD) X(EAGAIN) X(ENOMEM) X(EACCES) X(EFAULT) X(ENOTBLK) X(EBUSY) X(EEXIST) \
+	X(EXDEV) X(ENODEV) X(ENOTDIR) X(EISDIR) X(EINVAL) X(ENFILE) X(EMFILE) X(ENOTTY) \
+	X(ETXTBSY) X(EFBIG) X(ENOSPC) X(ESPIPE) X(EROFS) X(EMLINK) X(EPIPE) X(EDOM) X(ERANGE) \
+	X(EDEADLK) X(ENAMETOOLONG) X(ENOLCK) X(ENOSYS) X(ENOTEMPTY) X(ELOOP) X(ENOMSG) X(EIDRM) \
+	X(ENOSTR) X(ENODATA) X(ETIME) X(ENOSR) X(ENOLINK) X(EPROTO) X(EBADMSG) X(EOVERFLOW) \
+	X(EILSEQ) X(EUSERS) X(ENOTSOCK) X(EDESTADDRREQ) X(EMSGSIZE) X(EPROTOTYPE) \
+	X(ENOPROTOOPT) X(EPROTONOSUPPORT) X(ESOCKTNOSUPPORT) X(EOPNOTSUPP) X(EPFNOSUPPORT) \
+	X(EAFNOSUPPORT) X(EADDRINUSE) X(EADDRNOTAVAIL) X(ENETDOWN) X(ENETUNREACH) X(ENETRESET) \
+	X(ECONNABORTED) X(ECONNRESET) X(ENOBUFS) X(EISCONN) X(ENOTCONN) X(ESHUTDOWN) \
+	X(ETOOMANYREFS) X(ETIMEDOUT) X(ECONNREFUSED) X(EHOSTDOWN) X(EHOSTUNREACH) X(EALREADY) \
+	X(EINPROGRESS) X(ESTALE) X(EDQUOT) X(ECANCELED) X(EOWNERDEAD) X(ENOTRECOVERABLE)
+/* clang-format on */
 
 static const char *
 sys_name(int e)

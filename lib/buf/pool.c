@@ -1,9 +1,10 @@
 /* pool.c - blocks, the pools they come from and the budgets they are charged to: see pool.h.
  *
- * Lifetimes.  A pool has one reference for whoever closes it and one for each of its blocks that came from
- * the system, wherever that block is; taking and returning blocks does not count.  So a pusher holds the
- * pool by the block that it pushes, and must not look at either once the push has succeeded.
- * Sources: R. K. Treiber's stack with take-all and close (queues/stack.h) for blocks that come home. */
+ * Lifetimes..  A pool has one reference for whoever closes it and one for each of its blocks that
+ * came from the system, wherever that block is; taking and returning blocks does not count..  So
+ * a pusher holds the pool by the block that it pushes, and must not look at either once the push
+ * has succeeded. Sources: R. K. Treiber's stack with take-all and close (queues/stack.h) for
+ * blocks that come home. */
 #include <config.h>
 
 #include "lib/buf/pool.h"
@@ -64,20 +65,25 @@ rv_budget_unref(struct rv_budget *b)
 	}
 }
 
+static int
+level_of(uint64_t held, uint64_t limit)
+{
+	if (held >= limit)
+		return 3;
+	if (held >= limit - limit / 4)
+		return 2;
+	return held >= limit - limit / 2;
+}
+
 int
 rv_budget_level(const struct rv_budget *b)
 {
-	int level = 0;
+	int level = 0, l;
 
 	for (; b != NULL; b = b->parent) {
-		uint64_t held = rvq_gauge_get(&b->held);
-		int mine = held >= b->limit             ? 3
-		    : held >= b->limit - (b->limit / 4) ? 2
-		    : held >= b->limit - (b->limit / 2) ? 1
-							: 0;
-
-		if (mine > level)
-			level = mine;
+		l = level_of(rvq_gauge_get(&b->held), b->limit);
+		if (l > level)
+			level = l;
 	}
 	return level;
 }
@@ -208,7 +214,7 @@ rv_pool_current(void)
 static struct rv_slab *
 slab_of(struct rvq_link *l)
 {
-	return (struct rv_slab *)((char *)l - offsetof(struct rv_slab, link));
+	return (struct rv_slab *)(void *)((char *)l - offsetof(struct rv_slab, link));
 }
 
 static void

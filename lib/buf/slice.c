@@ -1,7 +1,7 @@
 /* slice.c - buffers and chains: see slice.h.
  *
- * Invariants: a buffer holds one reference to its block; only the owner of a block touches udesc and used;
- * a buffer in a chain has one reference, so its owner may move both of its ends. */
+ * Invariants: a buffer holds one reference to its block; only the owner of a block touches udesc
+ * and used; a buffer in a chain has one reference, so its owner may move both of its ends. */
 #include <config.h>
 
 #include "lib/buf/slice.h"
