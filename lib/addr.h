@@ -1,5 +1,4 @@
-/* addr.h - addresses: tcp://host:port  tcp://[ipv6]:port  unix:///path  mem://name
- * mem://name?copy=1
+/* addr.h - addresses: tcp://host:port  tcp://[ipv6]:port  unix:///path  mem://name[?copy=1]
  *
  * Any thread: nothing is shared. */
 #ifndef REEVE_LIB_ADDR_H
@@ -27,9 +26,9 @@ struct rv_addr {
 	} u;
 };
 
-/* Port 0 is good (bind to any)..  A host is a dotted quad, an IPv6 address in brackets (with
+/* Port 0 is good (bind to any).  A host is a dotted quad, an IPv6 address in brackets (with
  * %zone), or a name of letters, digits, '-', '_' and '.' whose last label is not a number (the
- * other old spellings of IPv4 are refused)..  A unix path is absolute..  A mem name is printable,
+ * other old spellings of IPv4 are refused).  A unix path is absolute.  A mem name is printable,
  * without blanks and '?'. REEVE_EINVAL: malformed, too long, port out of range, empty host or
  * path or name. */
 int rv_addr_parse(struct rv_addr *a, const char *text);
@@ -37,7 +36,7 @@ int rv_addr_parse(struct rv_addr *a, const char *text);
 int rv_addr_from_sockaddr(struct rv_addr *a, const struct sockaddr *sa, socklen_t len);
 /* Length written without the terminating zero, or REEVE_EINVAL when n is too small. */
 int rv_addr_format(const struct rv_addr *a, char *out, size_t n);
-/* Resolve a tcp host name (blocking, getaddrinfo): 1 to max (>= 1) numeric addresses..  Count, or
+/* Resolve a tcp host name (blocking, getaddrinfo): 1 to max (>= 1) numeric addresses.  Count, or
  * an error: REEVE_EINVAL (not tcp), REEVE_ENOMEM, a system error (EHOSTUNREACH when the resolver
  * knows no address). */
 int rv_addr_resolve(const struct rv_addr *a, struct rv_addr *out, int max);

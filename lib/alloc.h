@@ -1,6 +1,6 @@
 /* alloc.h - the arena: one allocator, refcounted, that everything of a runtime is taken from.
  *
- * Any thread..  A block that was taken from the system keeps the arena alive, so buffers, streams
+ * Any thread.  A block that was taken from the system keeps the arena alive, so buffers, streams
  * and controllers may be freed by whoever drops the last reference, also after the runtime is
  * gone. */
 #ifndef REEVE_LIB_ALLOC_H

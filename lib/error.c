@@ -1,4 +1,4 @@
-/* error.c - texts and names of error codes..  Any thread, signal handlers too: static strings
+/* error.c - texts and names of error codes.  Any thread, signal handlers too: static strings
  * only, so the names of system errors are a table of our own (strerrorname_np would leave the
  * prefix to be put in front at run time). */
 #include <config.h>

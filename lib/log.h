@@ -18,7 +18,7 @@ rv_log_on(const struct rv_log *l, int level)
 	return l->fn != NULL && level <= l->level;
 }
 /* Formats into a buffer of RV_LOG_MAX bytes on the stack (longer text is cut); does nothing when
- * the level is off..  Keeps errno. */
+ * the level is off.  Keeps errno. */
 void rv_log(const struct rv_log *l, int level, const char *id, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 

@@ -1,7 +1,7 @@
 /* pool.c - blocks, the pools they come from and the budgets they are charged to: see pool.h.
  *
- * Lifetimes..  A pool has one reference for whoever closes it and one for each of its blocks that
- * came from the system, wherever that block is; taking and returning blocks does not count..  So
+ * Lifetimes.  A pool has one reference for whoever closes it and one for each of its blocks that
+ * came from the system, wherever that block is; taking and returning blocks does not count.  So
  * a pusher holds the pool by the block that it pushes, and must not look at either once the push
  * has succeeded. Sources: R. K. Treiber's stack with take-all and close (queues/stack.h) for
  * blocks that come home. */

@@ -1,7 +1,7 @@
 /* pool.h - blocks of four sizes in a pool per worker (or per lease of an application thread).
  *
  * A pool has one owner at a time, who takes blocks; any thread may give a block back: the owner
- * to its plain free list, others by the pool's return stack..  Pools hang off the arena and are
+ * to its plain free list, others by the pool's return stack.  Pools hang off the arena and are
  * closed with the runtime; a block that comes back to a closed pool goes to the system at once. */
 #ifndef REEVE_LIB_BUF_POOL_H
 #define REEVE_LIB_BUF_POOL_H
@@ -44,7 +44,7 @@ struct rv_budget {
 struct rv_budget *rv_budget_create(struct rv_arena *ar, uint64_t limit, struct rv_budget *parent);
 void rv_budget_unref(struct rv_budget *b); /* any thread; NULL ignored */
 /* How full the fullest of b and its parents is: 0 below half, 1 below three quarters, 2 below
- * the limit, 3 at it..  Any thread. */
+ * the limit, 3 at it.  Any thread. */
 int rv_budget_level(const struct rv_budget *b);
 
 /* The descriptor of a run of bytes: what the public header calls a buffer.  32 bytes. */
@@ -56,7 +56,7 @@ struct reeve_buf {
 	struct reeve_buf *next; /* owner: link in one chain */
 };
 
-/* Descriptors inside a block..  34 slices of at least 2 KiB fill 64 KiB; the rest is for runs
+/* Descriptors inside a block.  34 slices of at least 2 KiB fill 64 KiB; the rest is for runs
  * that arrive in pieces. */
 #define RV_SLAB_DESCS 48
 
@@ -81,11 +81,11 @@ struct rv_slab {
 /* NULL: out of memory.  The caller owns it. */
 struct rv_pool *rv_pool_create(struct rv_arena *ar);
 /* The calling thread owns p from now on (a thread-local, so that blocks it frees go to the plain
- * list); NULL: none..  Whoever hands a pool from thread to thread orders the two. */
+ * list); NULL: none.  Whoever hands a pool from thread to thread orders the two. */
 void rv_pool_enter(struct rv_pool *p);
 struct rv_pool *rv_pool_current(void);
-/* Free everything cached and send later returns to the system..  Called when there is no owner
- * any more, or by the owner..  Drops the pool's creation reference; the memory goes when the last
+/* Free everything cached and send later returns to the system.  Called when there is no owner
+ * any more, or by the owner.  Drops the pool's creation reference; the memory goes when the last
  * block has come home. */
 void rv_pool_close(struct rv_pool *p);
 /* Fetch what others gave back, and free what is cached beyond a small reserve (owner; called
@@ -93,12 +93,12 @@ void rv_pool_close(struct rv_pool *p);
 void rv_pool_trim(struct rv_pool *p);
 
 /* A block of at least size bytes (at most RV_BUF_MAX), one reference, no descriptor used, used
- * == 0; contents undefined..  size > 64 KiB: a block of its own..  Owner of p only..  NULL: out of
+ * == 0; contents undefined.  size > 64 KiB: a block of its own.  Owner of p only.  NULL: out of
  * memory. Free list, else return stack, else the system: in the steady state the allocator is
  * not called. */
 struct rv_slab *rv_slab_get(struct rv_pool *p, size_t size);
 /* A block over n foreign bytes (1 to RV_BUF_MAX), any thread; done(ctx), which may be NULL, is
- * called by whoever drops the last reference, after everything of ours is gone..  NULL: out of
+ * called by whoever drops the last reference, after everything of ours is gone.  NULL: out of
  * memory or bad n, and done is not called. */
 struct rv_slab *rv_slab_wrap(
     struct rv_arena *ar, const void *p, size_t n, void (*done)(void *), void *ctx);
@@ -108,7 +108,7 @@ void rv_slab_charge(struct rv_slab *s, struct rv_budget *b);
 void rv_slab_ref(struct rv_slab *s);   /* any holder */
 void rv_slab_unref(struct rv_slab *s); /* any thread */
 
-/* Any holder: give one reference up; true when it was the last..  Whoever holds the only one
+/* Any holder: give one reference up; true when it was the last.  Whoever holds the only one
  * needs no read-modify-write: nobody else can take another. */
 static inline bool
 rv_ref_drop(struct rvq_ref *r)

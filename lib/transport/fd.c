@@ -1,6 +1,6 @@
 /* fd.c - transport over a stream socket, or over another descriptor that can be read and written.
  *
- * One worker at a time..  A signal never shows: interrupted calls are repeated..  ENOBUFS and
+ * One worker at a time.  A signal never shows: interrupted calls are repeated.  ENOBUFS and
  * ENOMEM are errors like others: no readiness event follows them, so waiting could be for ever
  * (TCP waits for memory by itself and says EAGAIN). */
 #include <config.h>

@@ -1,6 +1,6 @@
 /* transport.h - the seam under a connection: bytes in, bytes out, never blocking.
  *
- * One worker at a time calls a transport..  ops->take/give, when present, move slices instead of
+ * One worker at a time calls a transport.  ops->take/give, when present, move slices instead of
  * copying (memory pipe). */
 #ifndef REEVE_LIB_TRANSPORT_TRANSPORT_H
 #define REEVE_LIB_TRANSPORT_TRANSPORT_H
@@ -38,10 +38,10 @@ struct rv_transport {
 };
 
 /* A transport over a connected stream socket, which it owns from now on: sets O_NONBLOCK,
- * close-on-exec, and on TCP TCP_NODELAY and TCP_NOTSENT_LOWAT (RV_NOTSENT_LOWAT)..  Writing to a
- * socket never raises SIGPIPE..  Anything else that read and write work on (a pipe, a tty) is
+ * close-on-exec, and on TCP TCP_NODELAY and TCP_NOTSENT_LOWAT (RV_NOTSENT_LOWAT).  Writing to a
+ * socket never raises SIGPIPE.  Anything else that read and write work on (a pipe, a tty) is
  * taken too: there writing can raise SIGPIPE at the calling thread, where it must be blocked, as
- * it is on workers..  System errors are REEVE_ESYS_BASE - errno..  *t on success only; after a
+ * it is on workers.  System errors are REEVE_ESYS_BASE - errno.  *t on success only; after a
  * failure fd is still the caller's. REEVE_EINVAL (a socket of another type), REEVE_ENOMEM, a
  * system error. */
 int rv_fd_transport(struct rv_transport **t, struct rv_arena *ar, int fd);
