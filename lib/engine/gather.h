@@ -1,0 +1,60 @@
+/* gather.h - what one write offers to the transport: headers and small bodies in a staging block, large bodies by reference.
+ *
+ * Owner: whoever drives the engine.  A body below RV_STAGE_MAX bytes is copied beside its header (an iovec costs more than
+ * the copy up to 2-4 KiB), larger ones are referenced.  Partial writes go on where they stopped; each account is settled
+ * (buffer let go, stream told) as soon as its last byte was taken. */
+#ifndef REEVE_LIB_ENGINE_GATHER_H
+#define REEVE_LIB_ENGINE_GATHER_H
+
+#include <sys/uio.h>
+#include "lib/engine/engine.h"
+
+#define RV_IOV_MAX 128
+#define RV_ACCT_MAX 256
+#define RV_STAGE_SIZE 65536
+#define RV_STAGE_MAX 2048
+#define RV_GATHER_BYTES (512 * 1024) /* stop adding above this; measured against 256 KiB and 1 MiB in perf/ */
+
+/* n bytes of st's budget that are settled once everything up to end was taken; buf (or NULL) is let go then. */
+struct rv_acct {
+	struct rv_stream *st;
+	reeve_buf_t *buf;
+	uint64_t end;
+	uint32_t n;
+	uint32_t reserved;
+};
+
+struct rv_gather {
+	struct iovec iov[RV_IOV_MAX];
+	int niov, iov_at;
+	size_t bytes; /* added since the last reset */
+	size_t done;  /* taken by the transport */
+	unsigned nacct, acct_at;
+	size_t stage_used;
+	struct rv_acct acct[RV_ACCT_MAX];
+	struct rv_gather *next; /* owner's free list */
+	uint8_t stage[RV_STAGE_SIZE];
+};
+
+void rv_gather_reset(struct rv_gather *g);
+static inline bool
+rv_gather_empty(const struct rv_gather *g)
+{
+	return g->done == g->bytes;
+}
+/* Room for one more frame of any kind (header, iovecs, account)? */
+bool rv_gather_room(const struct rv_gather *g);
+/* Copy n bytes (a header, a small body) to the stage. */
+void rv_gather_stage(struct rv_gather *g, const void *p, size_t n);
+/* Reference n bytes of b from off; keeps the caller's reference if last (account frees it), else takes none. */
+void rv_gather_ref(struct rv_gather *g, const uint8_t *p, size_t n);
+/* Account n bytes of st, and buf, to everything added so far. */
+void rv_gather_account(struct rv_gather *g, struct rv_stream *st, uint32_t n, reeve_buf_t *buf);
+/* The transport took n more bytes: settle. */
+void rv_gather_sent(struct rv_engine *e, struct rv_gather *g, size_t n);
+/* The connection ended: settle everything without sending. */
+void rv_gather_abort(struct rv_engine *e, struct rv_gather *g);
+/* Implemented by the engine side: n bytes of st were taken or dropped; schedules RV_EV_TAKEN and a due RV_EV_GONE. */
+void rv_engine_settle(struct rv_engine *e, struct rv_stream *st, uint32_t n);
+
+#endif
