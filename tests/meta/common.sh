@@ -19,10 +19,11 @@ tree()
 			[ ! -f "$f" ] || echo "$f"
 		done)
 	else
-		(cd "$src" && find . \( -name .git -o -name 'build*' -type d -o -name autom4te.cache -o \
-			-name m4 -o -name .deps -o -name .libs -o -name target -o -name node_modules \) -prune -o \
-			-type f ! -name configure ! -name aclocal.m4 ! -name Makefile.in ! -name 'config.h.in' \
-			! -name '*.o' ! -name '*.lo' ! -name '*.la' ! -name '*.log' ! -name '*.trs' \
+		below=${build#"$src"}
+		(cd "$src" && find . \( -path ".${below:-/}" -o -name .git -o -name 'build*' -type d -o -name autom4te.cache \
+			-o -name m4 -o -name .deps -o -name .libs -o -name target -o -name node_modules \) -prune -o \
+			-type f ! -name configure ! -name aclocal.m4 ! -name Makefile ! -name Makefile.in ! -path './config.*' ! -name libtool \
+			! -name 'stamp-h*' ! -name '*.o' ! -name '*.l[oa]' ! -name '*.log' ! -name '*.trs' \
 			-print | sed 's|^\./||')
 	fi | sort
 }
