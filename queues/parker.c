@@ -1,0 +1,134 @@
+/*
+ * parker.c - the system calls behind parker.h: futex for threads, eventfd for workers.
+ *
+ * Any thread.  The ticket that a thread got when it armed a parker waits in thread-local storage until the
+ * thread waits; a wait on another parker than the one armed last returns at once, as if woken, so a misuse
+ * costs a turn of the caller's loop and never a wake-up.
+ */
+#include <config.h>
+
+#include "queues/parker.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <reeve/error.h>
+
+static _Thread_local struct {
+	const struct rvq_parker *parker;
+	uint32_t ticket;
+} armed;
+
+/* The kernel's view of the word. */
+static uint32_t *
+futex_word(struct rvq_parker *p)
+{
+	return (uint32_t *)(void *)&p->park.word;
+}
+
+void
+rvq_parker_init(struct rvq_parker *p)
+{
+	rvq_store_rlx(&p->park.word, UINT32_C(0));
+}
+
+void
+rvq_parker_arm(struct rvq_parker *p)
+{
+	armed.parker = p;
+	armed.ticket = rvq_park_arm(&p->park);
+}
+
+void
+rvq_parker_disarm(struct rvq_parker *p)
+{
+	if (armed.parker == p)
+		armed.parker = NULL;
+}
+
+int
+rvq_parker_wait(struct rvq_parker *p, uint64_t deadline_us)
+{
+	struct timespec at, *timeout = NULL;
+	long rc;
+
+	if (armed.parker != p)
+		return 0;
+	armed.parker = NULL;
+	if (deadline_us != RVQ_FOREVER) {
+		at.tv_sec = (time_t)(deadline_us / 1000000);
+		at.tv_nsec = (long)(deadline_us % 1000000) * 1000;
+		timeout = &at;
+	}
+	do {
+		/* The bitset form takes an absolute time, so a signal does not lengthen the wait. */
+		rc = syscall(SYS_futex, futex_word(p), FUTEX_WAIT_BITSET_PRIVATE, armed.ticket,
+		    timeout, NULL, FUTEX_BITSET_MATCH_ANY);
+	} while (rc == -1 && errno == EINTR);
+	return rc == -1 && errno == ETIMEDOUT ? REEVE_ETIMEDOUT : 0;
+}
+
+bool
+rvq_parker_wake(struct rvq_parker *p)
+{
+	if (!rvq_park_claim(&p->park))
+		return false;
+	(void)syscall(SYS_futex, futex_word(p), FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+	return true;
+}
+
+int
+rvq_waker_init(struct rvq_waker *w)
+{
+	int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+
+	if (fd == -1)
+		return REEVE_ESYS_BASE - errno;
+	w->fd = fd;
+	rvq_store_rlx(&w->park.word, UINT32_C(0));
+	return 0;
+}
+
+void
+rvq_waker_fini(struct rvq_waker *w)
+{
+	(void)close(w->fd);
+	w->fd = -1;
+}
+
+void
+rvq_waker_arm(struct rvq_waker *w)
+{
+	(void)rvq_park_arm(&w->park);
+}
+
+void
+rvq_waker_disarm(struct rvq_waker *w)
+{
+	(void)rvq_park_disarm(&w->park);
+}
+
+bool
+rvq_waker_wake(struct rvq_waker *w)
+{
+	uint64_t one = 1;
+
+	if (!rvq_park_claim(&w->park))
+		return false;
+	/* The only failure is a counter at its maximum, and then fd is readable already. */
+	return write(w->fd, &one, sizeof(one)) != 0;
+}
+
+void
+rvq_waker_drain(struct rvq_waker *w)
+{
+	uint64_t count;
+	ssize_t n = read(w->fd, &count, sizeof(count));
+
+	(void)n; /* nothing to read is as good */
+}
