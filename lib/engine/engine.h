@@ -25,19 +25,19 @@ struct rv_gather;
 
 enum rv_ev_kind {
 	RV_EV_OPEN = 1, /* st: opened by the peer */
-	RV_EV_DATA,     /* st: len bytes at slab->data + off; n: body length of the whole frame.  slab is borrowed: it stays
+	RV_EV_DATA, /* st: len bytes at slab->data + off; n: body length of the whole frame.  slab is borrowed: it stays
 	                 * until the caller of feed lets go of it, which it does after the event was handled */
-	RV_EV_FIN,      /* st: the peer ended its direction */
-	RV_EV_RST,      /* st: reset by the peer with code n; RV_EVF_REFUSED: it was the peer's first answer */
-	RV_EV_TAKEN,    /* st: the transport took n of the bytes queued for it (or they were dropped) */
-	RV_EV_CLOSING,  /* st: the connection closes gracefully: hand over what is queued, then shut */
-	RV_EV_GONE,     /* st: the engine has let go; RV_EVF_ENDED: because the connection ended */
-	RV_EV_SLOT,     /* an open that answered REEVE_EAGAIN may be tried again */
-	RV_EV_PONG,     /* the answer to ping came; n: round trip in microseconds */
-	RV_EV_GOAWAY    /* the peer takes no new streams; n: its code */
+	RV_EV_FIN, /* st: the peer ended its direction */
+	RV_EV_RST, /* st: reset by the peer with code n; RV_EVF_REFUSED: it was the peer's first answer */
+	RV_EV_TAKEN, /* st: the transport took n of the bytes queued for it (or they were dropped) */
+	RV_EV_CLOSING, /* st: the connection closes gracefully: hand over what is queued, then shut */
+	RV_EV_GONE,    /* st: the engine has let go; RV_EVF_ENDED: because the connection ended */
+	RV_EV_SLOT,    /* an open that answered REEVE_EAGAIN may be tried again */
+	RV_EV_PONG,    /* the answer to ping came; n: round trip in microseconds */
+	RV_EV_GOAWAY   /* the peer takes no new streams; n: its code */
 };
-#define RV_EVF_REFUSED 1u
-#define RV_EVF_ENDED 2u
+#define RV_EVF_REFUSED  1u
+#define RV_EVF_ENDED    2u
 #define RV_EV_PER_FRAME 4
 
 /* 32 bytes, by value through a ring. */
@@ -61,26 +61,30 @@ struct rv_engine_cfg {
 	int role; /* REEVE_DIALER: odd ids, REEVE_LISTENER: even ids */
 	size_t record_size;
 	struct rv_arena *arena;
-	struct rv_budget *budget; /* held bytes: level 1 no growth, level 2 no credit and inbound refused; may be NULL */
+	struct rv_budget *
+	    budget; /* held bytes: level 1 no growth, level 2 no credit and inbound refused; may be NULL */
 	struct rv_sink sink;
 	uint64_t now;
 };
 
 /* Single-writer counters, read by any thread. */
 struct rv_engine_stats {
-	struct rvq_counter streams_open, opened, accepted, refused, resets_in, resets_out, bytes_in, bytes_out, frames_in,
-	    frames_out, unread, window_max, stalls_window, pings_in, pongs_dropped, rtt_us, copied_out;
+	struct rvq_counter streams_open, opened, accepted, refused, resets_in, resets_out, bytes_in,
+	    bytes_out, frames_in, frames_out, unread, window_max, stalls_window, pings_in,
+	    pongs_dropped, rtt_us, copied_out;
 };
 
 struct rv_engine {
 	const struct rv_engine_ops *ops;
 	struct rv_engine_cfg cfg;
 	struct rv_engine_stats stats;
-	reeve_reason_t reason; /* why it ended: filled when a call answers a fatal error or the peer sent GO_AWAY(code) */
-	uint32_t nstreams;     /* streams that have not ended both ways or whose bytes are still queued */
-	uint32_t nunacked;     /* opened here, unanswered */
-	uint32_t nunaccepted;  /* opened by the peer, not accepted */
-	bool refusing;         /* no new streams in either direction */
+	reeve_reason_t
+	    reason; /* why it ended: filled when a call answers a fatal error or the peer sent GO_AWAY(code) */
+	uint32_t
+	    nstreams; /* streams that have not ended both ways or whose bytes are still queued */
+	uint32_t nunacked;    /* opened here, unanswered */
+	uint32_t nunaccepted; /* opened by the peer, not accepted */
+	bool refusing;        /* no new streams in either direction */
 	bool ended;
 };
 
@@ -88,7 +92,8 @@ struct rv_engine_ops {
 	/* Parse [off, off + len) of slab.  Returns how many bytes were used up: fewer than len only when the sink had no room.
 	 * A fatal error (< 0): reason is set, a GO_AWAY is queued if the protocol wants one; the caller drains once more,
 	 * then ends.  Never called again after a fatal error. */
-	reeve_ssize (*feed)(struct rv_engine *e, struct rv_slab *slab, uint32_t off, uint32_t len, uint64_t now);
+	reeve_ssize (*feed)(
+	    struct rv_engine *e, struct rv_slab *slab, uint32_t off, uint32_t len, uint64_t now);
 	/* The transport ended: 0, or REEVE_ETRUNC when inside a frame. */
 	int (*feed_end)(struct rv_engine *e);
 	/* Add frames to g until it is full or nothing is ready: control before data, round robin over streams.  Returns the bytes
@@ -108,9 +113,12 @@ struct rv_engine_ops {
 	/* The application let go of n received bytes: credit is due at half a window. */
 	void (*consumed)(struct rv_engine *e, struct rv_stream *st, uint32_t n, uint64_t now);
 	/* The application is about to sleep on an empty queue: also evaluate now. */
-	void (*shut)(struct rv_engine *e, struct rv_stream *st);  /* FIN behind what is queued; once */
-	void (*stop)(struct rv_engine *e, struct rv_stream *st);  /* discard later bytes, withhold credit */
-	void (*reset)(struct rv_engine *e, struct rv_stream *st, uint32_t code); /* drop what is queued, WU[RST] code */
+	void (*shut)(
+	    struct rv_engine *e, struct rv_stream *st); /* FIN behind what is queued; once */
+	void (*stop)(
+	    struct rv_engine *e, struct rv_stream *st); /* discard later bytes, withhold credit */
+	void (*reset)(struct rv_engine *e, struct rv_stream *st,
+	    uint32_t code); /* drop what is queued, WU[RST] code */
 	/* shut, and nobody reads: one WU[RST] behind our FIN if unread (bytes were unread), if DATA comes later, or after
 	 * linger_ms.  No event but TAKEN and GONE from here on. */
 	void (*close)(struct rv_engine *e, struct rv_stream *st, bool unread, uint64_t now);

@@ -9,11 +9,12 @@
 #include <sys/uio.h>
 #include "lib/engine/engine.h"
 
-#define RV_IOV_MAX 128
-#define RV_ACCT_MAX 256
+#define RV_IOV_MAX    128
+#define RV_ACCT_MAX   256
 #define RV_STAGE_SIZE 65536
-#define RV_STAGE_MAX 2048
-#define RV_GATHER_BYTES (512 * 1024) /* stop adding above this; measured against 256 KiB and 1 MiB in perf/ */
+#define RV_STAGE_MAX  2048
+#define RV_GATHER_BYTES \
+	(512 * 1024) /* stop adding above this; measured against 256 KiB and 1 MiB in perf/ */
 
 /* n bytes of st's budget that are settled once everything up to end was taken; buf (or NULL) is let go then. */
 struct rv_acct {
@@ -46,8 +47,8 @@ rv_gather_empty(const struct rv_gather *g)
 static inline bool
 rv_gather_room(const struct rv_gather *g)
 {
-	return g->bytes < RV_GATHER_BYTES && g->niov + 3 <= RV_IOV_MAX && g->nacct + 2 <= RV_ACCT_MAX &&
-	    g->stage_used + RV_STAGE_MAX + 16 <= RV_STAGE_SIZE;
+	return g->bytes < RV_GATHER_BYTES && g->niov + 3 <= RV_IOV_MAX &&
+	    g->nacct + 2 <= RV_ACCT_MAX && g->stage_used + RV_STAGE_MAX + 16 <= RV_STAGE_SIZE;
 }
 /* n bytes of the stage, offered to the transport where they are: fill them before the next write.  They are there:
  * rv_gather_room, or the caller counted. */

@@ -3,8 +3,8 @@
 
 #include "lib/engine/half.h"
 
-#define T(ev, to, act) [RV_TXE_##ev] = { RV_TX_##to, RV_##act }
-#define R(ev, to, act) [RV_RXE_##ev] = { RV_RX_##to, RV_##act }
+#define T(ev, to, act) [RV_TXE_##ev] = {RV_TX_##to, RV_##act}
+#define R(ev, to, act) [RV_RXE_##ev] = {RV_RX_##to, RV_##act}
 
 /* clang-format off */
 const struct rv_half_step rv_tx_table[RV_TX_NSTATES][RV_TX_NEVENTS] = {
@@ -84,8 +84,8 @@ const struct rv_half_step rv_rx_table[RV_RX_NSTATES][RV_RX_NEVENTS] = {
 /* clang-format on */
 
 #define X(n) #n,
-const char *const rv_tx_state_name[RV_TX_NSTATES] = { RV_TX_STATES(X) };
-const char *const rv_tx_event_name[RV_TX_NEVENTS] = { RV_TX_EVENTS(X) };
-const char *const rv_rx_state_name[RV_RX_NSTATES] = { RV_RX_STATES(X) };
-const char *const rv_rx_event_name[RV_RX_NEVENTS] = { RV_RX_EVENTS(X) };
+const char *const rv_tx_state_name[RV_TX_NSTATES] = {RV_TX_STATES(X)};
+const char *const rv_tx_event_name[RV_TX_NEVENTS] = {RV_TX_EVENTS(X)};
+const char *const rv_rx_state_name[RV_RX_NSTATES] = {RV_RX_STATES(X)};
+const char *const rv_rx_event_name[RV_RX_NEVENTS] = {RV_RX_EVENTS(X)};
 #undef X

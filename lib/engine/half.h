@@ -12,48 +12,48 @@
 
 /* Our direction.  SHUT: FIN goes behind what is queued.  KILL: a reset does. */
 #define RV_TX_STATES(X) X(OPEN) X(SHUT) X(KILL) X(FIN) X(RESET)
-#define RV_TX_EVENTS(X)                                                                            \
-	X(SEND)     /* the application queues bytes */                                             \
-	X(SHUT)     /* no more bytes from the application */                                       \
-	X(DROP)     /* the application is gone: end with a reset */                                \
-	X(SENT_FIN) /* a frame with FIN is in a gather */                                          \
-	X(SENT_RST) /* a frame with RST is in a gather */                                          \
-	X(RESET)    /* reset by the application or by a timer */                                   \
+#define RV_TX_EVENTS(X)                                             \
+	X(SEND)     /* the application queues bytes */              \
+	X(SHUT)     /* no more bytes from the application */        \
+	X(DROP)     /* the application is gone: end with a reset */ \
+	X(SENT_FIN) /* a frame with FIN is in a gather */           \
+	X(SENT_RST) /* a frame with RST is in a gather */           \
+	X(RESET)    /* reset by the application or by a timer */    \
 	X(RST)      /* reset by the peer */
 
 /* The peer's direction.  STOPPED: nobody reads, we go on writing.  LINGER: nobody reads or writes. */
 #define RV_RX_STATES(X) X(OPEN) X(STOPPED) X(LINGER) X(FIN) X(RESET)
-#define RV_RX_EVENTS(X)                                                                            \
-	X(DATA)  /* bytes of a body */                                                             \
-	X(FIN)   /* the peer has ended its direction */                                            \
-	X(RST)   /* reset by the peer */                                                           \
-	X(STOP)  /* the application reads no more */                                               \
-	X(CLOSE) /* the application has closed or dropped the stream */                            \
+#define RV_RX_EVENTS(X)                                                 \
+	X(DATA)  /* bytes of a body */                                  \
+	X(FIN)   /* the peer has ended its direction */                 \
+	X(RST)   /* reset by the peer */                                \
+	X(STOP)  /* the application reads no more */                    \
+	X(CLOSE) /* the application has closed or dropped the stream */ \
 	X(RESET) /* we have reset it */
 
 enum rv_tx_state {
 #define X(n) RV_TX_##n,
 	RV_TX_STATES(X)
 #undef X
-	RV_TX_NSTATES
+	    RV_TX_NSTATES
 };
 enum rv_tx_event {
 #define X(n) RV_TXE_##n,
 	RV_TX_EVENTS(X)
 #undef X
-	RV_TX_NEVENTS
+	    RV_TX_NEVENTS
 };
 enum rv_rx_state {
 #define X(n) RV_RX_##n,
 	RV_RX_STATES(X)
 #undef X
-	RV_RX_NSTATES
+	    RV_RX_NSTATES
 };
 enum rv_rx_event {
 #define X(n) RV_RXE_##n,
 	RV_RX_EVENTS(X)
 #undef X
-	RV_RX_NEVENTS
+	    RV_RX_NEVENTS
 };
 
 enum rv_half_action {

@@ -21,7 +21,7 @@ struct rv_idtab {
 	uint32_t cap;             /* a power of two */
 	uint32_t n;
 	uint64_t mult;
-	unsigned shift;           /* 64 - log2(cap) */
+	unsigned shift; /* 64 - log2(cap) */
 };
 
 void rv_idtab_init(struct rv_idtab *t, uint64_t seed);

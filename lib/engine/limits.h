@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include "lib/alloc.h"
 
-#define RV_PONGS_MAX 32u
-#define RV_REFUSALS_MAX 1024u
+#define RV_PONGS_MAX       32u
+#define RV_REFUSALS_MAX    1024u
 #define RV_REFUSALS_INLINE 16u
 
 /* rate tokens a second up to burst.  Time is counted in whole tokens, so nothing is lost by asking often. */

@@ -5,15 +5,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define RV_RTT_SAMPLES 4
+#define RV_RTT_SAMPLES     4
 #define RV_RTT_INTERVAL_US 10000000u
 
 struct rv_rtt {
-	uint64_t sent;    /* when the ping in flight was handed to the writer */
-	uint32_t value;   /* what it carried */
-	uint32_t next;    /* what the next one carries */
+	uint64_t sent;  /* when the ping in flight was handed to the writer */
+	uint32_t value; /* what it carried */
+	uint32_t next;  /* what the next one carries */
 	bool inflight;
-	uint8_t n, at;    /* samples there are, and the next to replace */
+	uint8_t n, at;                   /* samples there are, and the next to replace */
 	uint32_t sample[RV_RTT_SAMPLES]; /* microseconds, at least 1 */
 };
 

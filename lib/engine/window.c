@@ -33,7 +33,8 @@ grown(const struct rv_winpool *p, uint32_t m)
 }
 
 uint32_t
-rv_window_update(struct rv_winpool *p, struct rv_stream *st, uint64_t rtt, uint64_t now, bool may_grow)
+rv_window_update(
+    struct rv_winpool *p, struct rv_stream *st, uint64_t rtt, uint64_t now, bool may_grow)
 {
 	uint64_t since = now - st->updated, quick = 2 * rtt > RV_DRY_US ? 2 * rtt : RV_DRY_US;
 	uint32_t unread = st->window - st->recv_credit - st->consumed;

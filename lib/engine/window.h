@@ -61,6 +61,7 @@ rv_window_look(const struct rv_stream *st)
 
 /* The credit to send now, already added to r, or 0 when none is due.  rtt: microseconds, 0 unknown.  may_grow: the
  * budget allows it. */
-uint32_t rv_window_update(struct rv_winpool *p, struct rv_stream *st, uint64_t rtt, uint64_t now, bool may_grow);
+uint32_t rv_window_update(
+    struct rv_winpool *p, struct rv_stream *st, uint64_t rtt, uint64_t now, bool may_grow);
 
 #endif

@@ -6,7 +6,7 @@
 const char *
 rv_ytype_name(unsigned type)
 {
-	static const char *const name[RV_Y_NTYPES] = { "DATA", "WINDOW", "PING", "GOAWAY" };
+	static const char *const name[RV_Y_NTYPES] = {"DATA", "WINDOW", "PING", "GOAWAY"};
 
 	return type < RV_Y_NTYPES ? name[type] : "?";
 }

@@ -14,8 +14,8 @@ enum rv_ytype { RV_Y_DATA, RV_Y_WINDOW, RV_Y_PING, RV_Y_GOAWAY, RV_Y_NTYPES };
 #define RV_YF_RST 0x8u
 
 /* Codes of a go-away. */
-#define RV_YGO_NORMAL 0u
-#define RV_YGO_PROTO 1u
+#define RV_YGO_NORMAL   0u
+#define RV_YGO_PROTO    1u
 #define RV_YGO_INTERNAL 2u
 
 struct rv_yhdr {

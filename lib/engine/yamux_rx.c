@@ -28,9 +28,10 @@ room_for(struct rv_yamux *y, unsigned n)
 }
 
 static void
-emit_stream(struct rv_yamux *y, struct rv_stream *st, enum rv_ev_kind kind, uint32_t n, unsigned flags)
+emit_stream(
+    struct rv_yamux *y, struct rv_stream *st, enum rv_ev_kind kind, uint32_t n, unsigned flags)
 {
-	struct rv_event ev = { .st = st, .n = n, .kind = (uint16_t)kind, .flags = (uint16_t)flags };
+	struct rv_event ev = {.st = st, .n = n, .kind = (uint16_t)kind, .flags = (uint16_t)flags};
 
 	emit(y, &ev);
 }
@@ -186,7 +187,12 @@ rx_body(struct rv_yamux *y, struct rv_slab *slab, uint32_t off, uint32_t n)
 	case RV_DELIVER:
 		st->unread += n;
 		rvq_counter_add(&s->unread, n);
-		ev = (struct rv_event){ .st = st, .slab = slab, .off = off, .len = n, .n = y->body_len, .kind = RV_EV_DATA };
+		ev = (struct rv_event){.st = st,
+		    .slab = slab,
+		    .off = off,
+		    .len = n,
+		    .n = y->body_len,
+		    .kind = RV_EV_DATA};
 		emit(y, &ev);
 		break;
 	case RV_OWE_RST:
@@ -390,6 +396,7 @@ notify_done(struct rv_yamux *y, struct rv_stream *st)
 		return;
 	REEVE_ASSERT(!(st->flags & (RV_ST_GONE | RV_ST_WAITING)) && st->out.bytes == 0);
 	st->flags |= RV_ST_GONE;
+	rv_yamux_forget_unread(y, st);
 	y->undead--;
 	emit_stream(y, st, RV_EV_GONE, 0, y->e.ended ? RV_EVF_ENDED : 0);
 }

@@ -16,8 +16,8 @@ yamux(struct rv_engine *e)
 }
 
 const struct rv_ymsg_text rv_ymsg_text[RV_YMSG_COUNT] = {
-#define X(name, id, rc, code, text) { "REEVE-YAMUX-" id, text, REEVE_##rc, code },
-	RV_YMSG_MAP(X)
+#define X(name, id, rc, code, text) {"REEVE-YAMUX-" id, text, REEVE_##rc, code},
+    RV_YMSG_MAP(X)
 #undef X
 };
 
@@ -186,9 +186,8 @@ rv_yamux_accepted(struct rv_yamux *y, struct rv_stream *st)
 	y->e.nunaccepted--;
 }
 
-/* Not read any more: out of the count of unread bytes. */
-static void
-forget_unread(struct rv_yamux *y, struct rv_stream *st)
+void
+rv_yamux_forget_unread(struct rv_yamux *y, struct rv_stream *st)
 {
 	struct rvq_counter *c = &y->e.stats.unread;
 
@@ -222,7 +221,8 @@ rv_yamux_end_stream(struct rv_yamux *y, struct rv_stream *st)
 	rv_yamux_answered(y, st);
 	rv_yamux_accepted(y, st);
 	rv_yamux_wait_del(y, st);
-	st->flags &= ~(RV_ST_TABLED | RV_ST_SYN | RV_ST_NEED_ACK | RV_ST_ACK | RV_ST_RST | RV_ST_DRY);
+	st->flags &= ~(
+	    RV_ST_TABLED | RV_ST_SYN | RV_ST_NEED_ACK | RV_ST_ACK | RV_ST_RST | RV_ST_DRY);
 	st->owed = 0;
 	rv_window_release(&y->win, st);
 	if (y->last == st)
@@ -384,7 +384,6 @@ yamux_reset(struct rv_engine *e, struct rv_stream *st, uint32_t code)
 	if (rv_tx_step(st, RV_TXE_RESET) == RV_CLEAR)
 		rv_yamux_drop_queue(y, st);
 	(void)rv_rx_step(st, RV_RXE_RESET);
-	st->tx = RV_TX_RESET;
 	rv_yamux_accepted(y, st);
 	rv_yamux_wait_del(y, st);
 	st->owed = 0;
@@ -407,7 +406,7 @@ let_go(struct rv_yamux *y, struct rv_stream *st)
 	st->flags |= RV_ST_CLOSED;
 	st->events = 0;
 	st->owed = 0;
-	forget_unread(y, st);
+	rv_yamux_forget_unread(y, st);
 	rv_yamux_accepted(y, st);
 	(void)rv_rx_step(st, RV_RXE_CLOSE);
 	if (!(st->flags & RV_ST_TABLED) || ms == REEVE_OFF)
@@ -570,7 +569,7 @@ yamux_tick(struct rv_engine *e, uint64_t now)
 		return rv_yamux_fail(y, RV_YMSG_DEAD);
 	if (y->rtt.inflight && now >= y->rtt.sent + ping_patience(y)) {
 		rv_rtt_forget(&y->rtt);
-		y->ping_owed = y->ping_asked;
+		y->ping_owed |= y->ping_asked;
 	}
 	if (now >= ping && !y->rtt.inflight)
 		y->ping_owed = true;
@@ -622,27 +621,27 @@ rv_yamux_set_next_id(struct rv_engine *e, uint64_t id)
 }
 
 static const struct rv_engine_ops yamux_ops = {
-	.feed = rv_yamux_feed,
-	.feed_end = rv_yamux_feed_end,
-	.drain = rv_yamux_drain,
-	.has_output = rv_yamux_has_output,
-	.notify = rv_yamux_notify,
-	.open = yamux_open,
-	.accept = yamux_accept,
-	.send = yamux_send,
-	.consumed = yamux_consumed,
-	.shut = yamux_shut,
-	.stop = yamux_stop,
-	.reset = yamux_reset,
-	.close = yamux_close,
-	.drop = yamux_drop,
-	.ping = yamux_ping,
-	.goaway = yamux_goaway,
-	.closing = yamux_closing,
-	.end = yamux_end,
-	.tick = yamux_tick,
-	.next_deadline = yamux_next_deadline,
-	.destroy = yamux_destroy,
+    .feed = rv_yamux_feed,
+    .feed_end = rv_yamux_feed_end,
+    .drain = rv_yamux_drain,
+    .has_output = rv_yamux_has_output,
+    .notify = rv_yamux_notify,
+    .open = yamux_open,
+    .accept = yamux_accept,
+    .send = yamux_send,
+    .consumed = yamux_consumed,
+    .shut = yamux_shut,
+    .stop = yamux_stop,
+    .reset = yamux_reset,
+    .close = yamux_close,
+    .drop = yamux_drop,
+    .ping = yamux_ping,
+    .goaway = yamux_goaway,
+    .closing = yamux_closing,
+    .end = yamux_end,
+    .tick = yamux_tick,
+    .next_deadline = yamux_next_deadline,
+    .destroy = yamux_destroy,
 };
 
 int
@@ -652,7 +651,8 @@ rv_yamux_create(struct rv_engine **out, const struct rv_engine_cfg *cfg)
 
 	REEVE_REQUIRE(cfg->role == REEVE_DIALER || cfg->role == REEVE_LISTENER, REEVE_EINVAL);
 	REEVE_REQUIRE(cfg->record_size >= sizeof(struct rv_stream), REEVE_EINVAL);
-	REEVE_REQUIRE(cfg->arena != NULL && cfg->sink.emit != NULL && cfg->sink.room != NULL, REEVE_EINVAL);
+	REEVE_REQUIRE(
+	    cfg->arena != NULL && cfg->sink.emit != NULL && cfg->sink.room != NULL, REEVE_EINVAL);
 	y = rv_zalloc(cfg->arena, sizeof(*y));
 	if (y == NULL)
 		return REEVE_ENOMEM;

@@ -19,10 +19,11 @@
 #include "lib/engine/yamux_frame.h"
 #include "lib/engine/yamux_msg.h"
 
-#define RV_Y_QUANTUM 16384u     /* a stream's turn among others, and the largest body then */
-#define RV_Y_ALONE 65536u       /* the largest body of a stream that is alone */
-#define RV_Y_HELD_US 20000u     /* withheld credit is looked at so often */
-#define RV_Y_PING_DROP_US 10000000u /* a pong is waited for so long when the keepalive has no timeout */
+#define RV_Y_QUANTUM 16384u /* a stream's turn among others, and the largest body then */
+#define RV_Y_ALONE   65536u /* the largest body of a stream that is alone */
+#define RV_Y_HELD_US 20000u /* withheld credit is looked at so often */
+#define RV_Y_PING_DROP_US \
+	10000000u /* a pong is waited for so long when the keepalive has no timeout */
 
 struct rv_ylist {
 	struct rv_stream *head, *tail;
@@ -37,13 +38,13 @@ struct rv_yamux {
 	uint32_t body_left, body_len; /* of the frame at hand */
 	struct rv_stream *body_st;    /* NULL: drained */
 	bool body_fin;
-	bool dead;                    /* a fatal error was answered: only the go-away leaves */
-	unsigned room;                /* emits that the sink allowed and we have not used */
+	bool dead;     /* a fatal error was answered: only the go-away leaves */
+	unsigned room; /* emits that the sink allowed and we have not used */
 	uint64_t now, last_rx;
 
 	/* streams */
 	struct rv_idtab tab;
-	struct rv_stream *last;       /* found last, or NULL */
+	struct rv_stream *last; /* found last, or NULL */
 	uint64_t next_id;
 	uint32_t nin, nout, undead;
 	bool slot_wanted, slot_due;
@@ -62,7 +63,7 @@ struct rv_yamux {
 	uint32_t pong_us;
 	bool goaway_owed, goaway_sent;
 	uint32_t goaway_code;
-	bool away, away_due;          /* the peer takes no new streams; not told yet */
+	bool away, away_due; /* the peer takes no new streams; not told yet */
 	uint32_t away_code;
 };
 
@@ -85,6 +86,8 @@ struct rv_stream *rv_yamux_new(struct rv_yamux *y, uint32_t id, uint32_t flags);
 /* No longer counted as unanswered, unaccepted. */
 void rv_yamux_answered(struct rv_yamux *y, struct rv_stream *st);
 void rv_yamux_accepted(struct rv_yamux *y, struct rv_stream *st);
+/* What the stream has unread leaves the count of unread bytes. */
+void rv_yamux_forget_unread(struct rv_yamux *y, struct rv_stream *st);
 /* The stream's life on the wire is over. */
 void rv_yamux_end_stream(struct rv_yamux *y, struct rv_stream *st);
 /* The same, if both halves have ended and nothing is owed. */

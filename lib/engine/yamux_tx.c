@@ -32,9 +32,10 @@ take_flags(struct rv_stream *st)
 }
 
 static void
-put_window(struct rv_yamux *y, struct rv_gather *g, struct rv_stream *st, unsigned flags, uint32_t len)
+put_window(
+    struct rv_yamux *y, struct rv_gather *g, struct rv_stream *st, unsigned flags, uint32_t len)
 {
-	struct rv_yhdr h = { .type = RV_Y_WINDOW, .id = st->id, .len = len };
+	struct rv_yhdr h = {.type = RV_Y_WINDOW, .id = st->id, .len = len};
 
 	h.flags = (uint16_t)(take_flags(st) | flags);
 	put(y, g, h);
@@ -49,13 +50,13 @@ tx_goaway(struct rv_yamux *y, struct rv_gather *g)
 		return;
 	y->goaway_owed = false;
 	y->goaway_sent = true;
-	put(y, g, (struct rv_yhdr){ .type = RV_Y_GOAWAY, .len = y->goaway_code });
+	put(y, g, (struct rv_yhdr){.type = RV_Y_GOAWAY, .len = y->goaway_code});
 }
 
 static void
 tx_session(struct rv_yamux *y, struct rv_gather *g)
 {
-	struct rv_yhdr h = { .type = RV_Y_PING, .flags = RV_YF_ACK };
+	struct rv_yhdr h = {.type = RV_Y_PING, .flags = RV_YF_ACK};
 	uint32_t k = 0, id;
 
 	for (; k < y->pongs.n && rv_gather_room(g); k++) {
@@ -80,7 +81,7 @@ tx_session(struct rv_yamux *y, struct rv_gather *g)
 		put(y, g, h);
 		rvq_counter_add(&y->e.stats.resets_out, 1);
 	}
-	if (!rv_refusals_any(&y->refusals))
+	if (y->refusals.n > 0 && !rv_refusals_any(&y->refusals))
 		(void)rv_refusals_pop(&y->refusals, y->e.cfg.arena);
 }
 
@@ -89,7 +90,9 @@ tx_session(struct rv_yamux *y, struct rv_gather *g)
 static void
 tx_rst(struct rv_yamux *y, struct rv_gather *g, struct rv_stream *st)
 {
-	put(y, g, (struct rv_yhdr){ .type = RV_Y_WINDOW, .flags = RV_YF_RST, .id = st->id, .len = st->rst_code });
+	put(y, g,
+	    (struct rv_yhdr){
+		.type = RV_Y_WINDOW, .flags = RV_YF_RST, .id = st->id, .len = st->rst_code});
 	rvq_counter_add(&y->e.stats.resets_out, 1);
 	(void)rv_tx_step(st, RV_TXE_SENT_RST);
 	(void)rv_rx_step(st, RV_RXE_RESET);
@@ -116,7 +119,8 @@ tx_owed(struct rv_yamux *y, struct rv_gather *g, struct rv_stream *st)
 			put_window(y, g, st, 0, 0);
 		}
 	}
-	if ((st->flags & RV_ST_RST) && (st->tx >= RV_TX_FIN || (st->tx == RV_TX_KILL && st->out.bytes == 0)))
+	if ((st->flags & RV_ST_RST) &&
+	    (st->tx >= RV_TX_FIN || (st->tx == RV_TX_KILL && st->out.bytes == 0)))
 		tx_rst(y, g, st);
 }
 
@@ -210,7 +214,7 @@ static uint32_t
 tx_frame(struct rv_yamux *y, struct rv_gather *g, struct rv_stream *st, uint32_t max)
 {
 	uint32_t want = max < st->send_credit ? max : st->send_credit;
-	struct rv_yhdr h = { .type = RV_Y_DATA, .id = st->id };
+	struct rv_yhdr h = {.type = RV_Y_DATA, .id = st->id};
 	uint8_t *p = rv_gather_reserve(g, RV_YHDR);
 
 	h.len = tx_body(y, g, st, want);
