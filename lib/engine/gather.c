@@ -1,4 +1,5 @@
-/* gather.c - see gather.h.  Bytes are only ever appended; what the transport took moves iov_at, acct_at and done. */
+/* gather.c - see gather.h.  Bytes are only ever appended; what the transport took moves iov_at,
+ * acct_at and done. */
 #include <config.h>
 
 #include "lib/engine/gather.h"

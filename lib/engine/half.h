@@ -1,9 +1,10 @@
 /* half.h - the two halves of a stream as tables [state][event] -> {next state, action}.
  *
- * The halves are separate machines (a product of the two would have 25 states); what is owed and who opened the stream are
- * flags of the record.  States, events, names and the exhaustive test come from the lists below.  A cell that is not
- * listed is RV_BAD: the engine never lets that event happen in that state.  Source: the stream record of yamux (SYN / ACK
- * apart), with close and drop as verbs of their own. */
+ * The halves are separate machines (a product of the two would have 25 states); what is owed and
+ * who opened the stream are flags of the record.  States, events, names and the exhaustive test
+ * come from the lists below.  A cell that is not listed is RV_BAD: the engine never lets that
+ * event happen in that state.  Source: the stream record of yamux (SYN / ACK apart), with close
+ * and drop as verbs of their own. */
 #ifndef REEVE_LIB_ENGINE_HALF_H
 #define REEVE_LIB_ENGINE_HALF_H
 
@@ -21,7 +22,8 @@
 	X(RESET)    /* reset by the application or by a timer */    \
 	X(RST)      /* reset by the peer */
 
-/* The peer's direction.  STOPPED: nobody reads, we go on writing.  LINGER: nobody reads or writes. */
+/* The peer's direction.  STOPPED: nobody reads, we go on writing.  LINGER: nobody reads or
+ * writes. */
 #define RV_RX_STATES(X) X(OPEN) X(STOPPED) X(LINGER) X(FIN) X(RESET)
 #define RV_RX_EVENTS(X)                                                 \
 	X(DATA)  /* bytes of a body */                                  \

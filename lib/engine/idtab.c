@@ -14,7 +14,8 @@ rv_idtab_init(struct rv_idtab *t, uint64_t seed)
 	t->v = NULL;
 	t->cap = t->n = 0;
 	t->shift = 63;
-	/* splitmix64's finisher: neighbours in time become unrelated multipliers; odd, so that it permutes. */
+	/* splitmix64's finisher: neighbours in time become unrelated multipliers; odd, so that
+	 * it permutes. */
 	seed += UINT64_C(0x9e3779b97f4a7c15);
 	seed = (seed ^ (seed >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
 	seed = (seed ^ (seed >> 27)) * UINT64_C(0x94d049bb133111eb);

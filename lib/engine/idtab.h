@@ -1,7 +1,9 @@
-/* idtab.h - stream id -> record: open addressing, linear probing, at most half full, 16 bytes an entry.
+/* idtab.h - stream id -> record: open addressing, linear probing, at most half full, 16 bytes an
+ * entry.
  *
- * Ids come from the peer, so the multiplier is not a constant: a peer that knew it could make every id collide.  It
- * comes from the caller (the creation time), which keeps a replay with a virtual clock deterministic. */
+ * Ids come from the peer, so the multiplier is not a constant: a peer that knew it could make
+ * every id collide.  It comes from the caller (the creation time), which keeps a replay with a
+ * virtual clock deterministic. */
 #ifndef REEVE_LIB_ENGINE_IDTAB_H
 #define REEVE_LIB_ENGINE_IDTAB_H
 

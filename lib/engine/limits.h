@@ -1,4 +1,5 @@
-/* limits.h - bounds on what a peer can make us owe or do: a token bucket, the pongs and the refusals to send. */
+/* limits.h - bounds on what a peer can make us owe or do: a token bucket, the pongs and the
+ * refusals to send. */
 #ifndef REEVE_LIB_ENGINE_LIMITS_H
 #define REEVE_LIB_ENGINE_LIMITS_H
 
@@ -10,7 +11,8 @@
 #define RV_REFUSALS_MAX    1024u
 #define RV_REFUSALS_INLINE 16u
 
-/* rate tokens a second up to burst.  Time is counted in whole tokens, so nothing is lost by asking often. */
+/* rate tokens a second up to burst.  Time is counted in whole tokens, so nothing is lost by
+ * asking often. */
 struct rv_bucket {
 	uint32_t tokens, burst, rate;
 	uint64_t since;
@@ -28,7 +30,8 @@ bool rv_pongs_push(struct rv_pongs *p, uint32_t value);
 /* The first k are answered. */
 void rv_pongs_drop(struct rv_pongs *p, uint32_t k);
 
-/* Ids of streams to refuse, oldest first.  A few without an allocation, because the lack of memory is a reason to refuse. */
+/* Ids of streams to refuse, oldest first.  A few without an allocation, because the lack of
+ * memory is a reason to refuse. */
 struct rv_refusals {
 	uint32_t n, at, cap;
 	uint32_t *v;

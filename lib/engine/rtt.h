@@ -1,4 +1,5 @@
-/* rtt.h - our pings: one in flight, identified by a counter from 0, and the smallest of the last few round trips. */
+/* rtt.h - our pings: one in flight, identified by a counter from 0, and the smallest of the last
+ * few round trips. */
 #ifndef REEVE_LIB_ENGINE_RTT_H
 #define REEVE_LIB_ENGINE_RTT_H
 

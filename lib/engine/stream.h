@@ -1,7 +1,9 @@
-/* stream.h - the engine's part of a stream's record: wire state of both halves, windows, bytes to send.
+/* stream.h - the engine's part of a stream's record: wire state of both halves, windows, bytes
+ * to send.
  *
- * Owner: the engine (so the connection's worker).  Only id may be read by others.  128 bytes: two lines, and the
- * fields that a frame touches are in the first.  A zeroed record is a valid stream before its opening. */
+ * Owner: the engine (so the connection's worker).  Only id may be read by others.  128 bytes:
+ * two lines, and the fields that a frame touches are in the first.  A zeroed record is a valid
+ * stream before its opening. */
 #ifndef REEVE_LIB_ENGINE_STREAM_H
 #define REEVE_LIB_ENGINE_STREAM_H
 
@@ -43,7 +45,7 @@ struct rv_stream {
 #define RV_ST_UNACKED    0x0020u /* opened here, unanswered; counted in nunacked */
 #define RV_ST_UNACCEPTED 0x0040u /* opened by the peer; counted in nunaccepted */
 #define RV_ST_CLOSED     0x0080u /* closed or dropped: no event but TAKEN and GONE */
-#define RV_ST_DRY        0x0100u /* the peer has used up its credit and was not granted more for it yet */
+#define RV_ST_DRY        0x0100u /* the peer used up its credit; growth for it is open */
 #define RV_ST_PART       0x0200u /* the first part of out.head is referenced by a gather */
 #define RV_ST_STALLED    0x0400u /* counted as stalled */
 #define RV_ST_TABLED     0x0800u /* alive on the wire: in the id table, counted in nstreams */

@@ -48,7 +48,8 @@ rv_window_update(
 		return 0;
 	p->grown += m - st->window;
 	delta = st->consumed + (m - st->window);
-	/* The peer has been dry up to this update at the latest: what it does with this credit shows whether it still is. */
+	/* The peer has been dry up to this update at the latest: what it does with this credit
+	 * shows whether it still is. */
 	if (m != st->window || st->recv_credit != 0)
 		st->flags &= ~RV_ST_DRY;
 	st->window = m;

@@ -1,13 +1,17 @@
-/* window.h - receive windows, credit and auto-tuning.  All arithmetic that could overflow is 64 bits wide.
+/* window.h - receive windows, credit and auto-tuning.  All arithmetic that could overflow is 64
+ * bits wide.
  *
- * Per stream: M (window) the most the peer may ever have outstanding, r (recv_credit) what it may still send, c (consumed) what
- * the application has let go since the last update, b = M - r - c what is unread (or of a body still to come).  r + b + c == M
- * always.  An update grants c plus the growth of M.  M never shrinks.
+ * Per stream: M (window) the most the peer may ever have outstanding, r (recv_credit) what it
+ * may still send, c (consumed) what the application has let go since the last update, b = M - r
+ * - c what is unread (or of a body still to come).  r + b + c == M always.  An update grants c
+ * plus the growth of M.  M never shrinks.
  *
- * Growth: M doubles at an update that is due within two round trips after the last one (the rule of rust-yamux PR 176, with a
- * minimum-filtered round trip), and also when the peer had used up its credit and the reader emptied its queue to a
- * quarter of M faster than that (or within RV_DRY_US: below it the round trip measures our own scheduling).  The second rule needs no
- * round trip: on a fast path half a window takes longer than two of them and the first rule never fires. */
+ * Growth: M doubles at an update that is due within two round trips after the last one (the rule
+ * of rust-yamux PR 176, with a minimum-filtered round trip), and also when the peer had used up
+ * its credit and the reader emptied its queue to a quarter of M faster than that (or within
+ * RV_DRY_US: below it the round trip measures our own scheduling).  The second rule needs no
+ * round trip: on a fast path half a window takes longer than two of them and the first rule
+ * never fires. */
 #ifndef REEVE_LIB_ENGINE_WINDOW_H
 #define REEVE_LIB_ENGINE_WINDOW_H
 
@@ -59,8 +63,8 @@ rv_window_look(const struct rv_stream *st)
 	return st->consumed >= st->window / 2 || (st->flags & RV_ST_DRY) != 0;
 }
 
-/* The credit to send now, already added to r, or 0 when none is due.  rtt: microseconds, 0 unknown.  may_grow: the
- * budget allows it. */
+/* The credit to send now, already added to r, or 0 when none is due.  rtt: microseconds, 0
+ * unknown.  may_grow: the budget allows it. */
 uint32_t rv_window_update(
     struct rv_winpool *p, struct rv_stream *st, uint64_t rtt, uint64_t now, bool may_grow);
 

@@ -2,7 +2,7 @@
 #ifndef REEVE_LIB_ENGINE_YAMUX_FRAME_H
 #define REEVE_LIB_ENGINE_YAMUX_FRAME_H
 
-#include <stdint.h>
+#include "lib/bytes.h"
 
 #define RV_YHDR 12u
 
@@ -24,38 +24,23 @@ struct rv_yhdr {
 	uint32_t id, len;
 };
 
-static inline uint32_t
-rv_be32_get(const uint8_t *p)
-{
-	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
-
-static inline void
-rv_be32_put(uint8_t *p, uint32_t v)
-{
-	p[0] = (uint8_t)(v >> 24);
-	p[1] = (uint8_t)(v >> 16);
-	p[2] = (uint8_t)(v >> 8);
-	p[3] = (uint8_t)v;
-}
-
 /* Any 12 bytes are a header; nothing is checked here. */
 static inline void
 rv_yhdr_get(struct rv_yhdr *h, const uint8_t *p)
 {
 	h->version = p[0];
 	h->type = p[1];
-	h->flags = (uint16_t)(p[2] << 8 | p[3]);
-	h->id = rv_be32_get(p + 4);
-	h->len = rv_be32_get(p + 8);
+	h->flags = rv_load_be16(p + 2);
+	h->id = rv_load_be32(p + 4);
+	h->len = rv_load_be32(p + 8);
 }
 
 static inline void
 rv_yhdr_put(uint8_t *p, const struct rv_yhdr *h)
 {
-	rv_be32_put(p, (uint32_t)h->version << 24 | (uint32_t)h->type << 16 | h->flags);
-	rv_be32_put(p + 4, h->id);
-	rv_be32_put(p + 8, h->len);
+	rv_store_be32(p, (uint32_t)h->version << 24 | (uint32_t)h->type << 16 | h->flags);
+	rv_store_be32(p + 4, h->id);
+	rv_store_be32(p + 8, h->len);
 }
 
 /* "DATA", "WINDOW", "PING", "GOAWAY" or "?", a static string. */

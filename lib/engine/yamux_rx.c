@@ -1,7 +1,8 @@
 /* yamux_rx.c - the yamux engine: bytes in, events out.
  *
- * A header is judged completely before anything is allocated or changed; bodies are never collected, each part is
- * handed on as it comes.  What breaks the protocol ends the connection (rv_yamux_fail); what only comes late is drained. */
+ * A header is judged completely before anything is allocated or changed; bodies are never
+ * collected, each part is handed on as it comes.  What breaks the protocol ends the connection
+ * (rv_yamux_fail); what only comes late is drained. */
 #include <config.h>
 
 #include "lib/engine/yamux_session.h"
@@ -100,14 +101,16 @@ rx_fin(struct rv_yamux *y, struct rv_stream *st)
 {
 	if (rv_rx_step(st, RV_RXE_FIN) == RV_TELL && !(st->flags & RV_ST_CLOSED))
 		emit_stream(y, st, RV_EV_FIN, 0, 0);
-	/* Credit is of no use to a peer that sends no more; a closed stream goes on lingering for our own bytes. */
+	/* Credit is of no use to a peer that sends no more; a closed stream goes on lingering
+	 * for our own bytes. */
 	if (!(st->flags & RV_ST_CLOSED))
 		rv_yamux_wait_del(y, st);
 	st->owed = 0;
 	rv_yamux_check_end(y, st);
 }
 
-/* What DATA and WINDOW have in common: *out is the stream, or NULL when the frame is to be drained. */
+/* What DATA and WINDOW have in common: *out is the stream, or NULL when the frame is to be
+ * drained. */
 static int
 rx_flags(struct rv_yamux *y, const struct rv_yhdr *h, struct rv_stream **out)
 {
@@ -282,7 +285,8 @@ rx_header(struct rv_yamux *y, const uint8_t *p)
 	}
 }
 
-/* The next header, whole or completed in the scratch; NULL: not all of it is there.  *pos moves on. */
+/* The next header, whole or completed in the scratch; NULL: not all of it is there.  *pos moves
+ * on. */
 static const uint8_t *
 next_header(struct rv_yamux *y, const uint8_t *p, uint32_t *pos, uint32_t len)
 {

@@ -1,4 +1,5 @@
-/* yamux_session.c - the yamux engine: requests of the application, lives of streams, time.  See yamux_session.h. */
+/* yamux_session.c - the yamux engine: requests of the application, lives of streams, time.  See
+ * yamux_session.h. */
 #include <config.h>
 
 #include "lib/engine/yamux_session.h"
@@ -396,7 +397,8 @@ yamux_reset(struct rv_engine *e, struct rv_stream *st, uint32_t code)
 	rv_yamux_ctl_add(y, st);
 }
 
-/* Nobody reads or writes any more: no events, and a timer so that a peer that never ends does not keep the record. */
+/* Nobody reads or writes any more: no events, and a timer so that a peer that never ends does
+ * not keep the record. */
 static void
 let_go(struct rv_yamux *y, struct rv_stream *st)
 {

@@ -1,11 +1,14 @@
-/* yamux_session.h - the yamux engine's own state, shared by its three files: session (requests and time), rx, tx.
+/* yamux_session.h - the yamux engine's own state, shared by its three files: session (requests
+ * and time), rx, tx.
  *
  * Owner: whoever drives the engine.  Invariants:
- *  - a stream is alive on the wire (RV_ST_TABLED) from its opening until both halves have ended and no reset is owed; then it
- *    leaves the id table at once, whatever still refers to it;
- *  - the record is let go (RV_EV_GONE) when it is not alive, in no list, in no gather and everything taken was reported;
- *  - the ready and the control list are singly linked: an ended stream leaves them at the next drain.  So that a peer that
- *    reads nothing cannot pile up ended records, their number (undead) is bounded as that of live ones is. */
+ * - a stream is alive on the wire (RV_ST_TABLED) from its opening until both halves have ended
+ *   and no reset is owed; then it leaves the id table at once, whatever still refers to it;
+ * - the record is let go (RV_EV_GONE) when it is not alive, in no list, in no gather and
+ *   everything taken was reported;
+ * - the ready and the control list are singly linked: an ended stream leaves them at the next
+ *   drain.  So that a peer that reads nothing cannot pile up ended records, their number
+ *   (undead) is bounded as that of live ones is. */
 #ifndef REEVE_LIB_ENGINE_YAMUX_SESSION_H
 #define REEVE_LIB_ENGINE_YAMUX_SESSION_H
 
@@ -67,7 +70,8 @@ struct rv_yamux {
 	uint32_t away_code;
 };
 
-/* The error of msg, after noting it as the reason (the first one stays) and queueing the go-away that it asks for. */
+/* The error of msg, after noting it as the reason (the first one stays) and queueing the go-away
+ * that it asks for. */
 int rv_yamux_fail(struct rv_yamux *y, enum rv_ymsg msg);
 /* The first id of a stream opened next: for tests of the end of the id space. */
 void rv_yamux_set_next_id(struct rv_engine *e, uint64_t id);

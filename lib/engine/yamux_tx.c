@@ -1,8 +1,9 @@
 /* yamux_tx.c - the yamux engine: frames out.
  *
- * Order in one drain: pongs, our ping, go-away, refusals, what streams owe, then bodies by deficit round robin.  Bodies can be cut
- * anywhere, so a round is exactly a quantum and the deficit is only what a full gather left over.  SYN, ACK and FIN ride on
- * whatever frame of their stream leaves first; a reset goes behind the stream's own bytes and FIN. */
+ * Order in one drain: pongs, our ping, go-away, refusals, what streams owe, then bodies by
+ * deficit round robin.  Bodies can be cut anywhere, so a round is exactly a quantum and the
+ * deficit is only what a full gather left over.  SYN, ACK and FIN ride on whatever frame of
+ * their stream leaves first; a reset goes behind the stream's own bytes and FIN. */
 #include <config.h>
 
 #include "lib/engine/yamux_session.h"
@@ -143,7 +144,8 @@ tx_control(struct rv_yamux *y, struct rv_gather *g)
 
 /* --- bodies */
 
-/* The first n bytes of the first buffer of st are copied; held: bytes copied since the last account. */
+/* The first n bytes of the first buffer of st are copied; held: bytes copied since the last
+ * account. */
 static void
 tx_copy(struct rv_gather *g, struct rv_stream *st, uint32_t n, uint32_t *held)
 {
@@ -264,7 +266,8 @@ tx_rotate(struct rv_yamux *y, struct rv_stream *st)
 	st->ready_next = NULL;
 }
 
-/* Deficit round robin: M. Shreedhar, G. Varghese, "Efficient fair queueing using deficit round robin" (1995). */
+/* Deficit round robin: M. Shreedhar, G. Varghese, "Efficient fair queueing using deficit round
+ * robin" (1995). */
 static void
 tx_data(struct rv_yamux *y, struct rv_gather *g)
 {
