@@ -22,9 +22,8 @@ struct rv_stream {
 	uint32_t consumed;    /* let go by the application since the last update */
 	uint32_t unread;      /* handed over and not yet let go */
 	uint32_t owed;        /* credit evaluated and not yet sent */
-	uint64_t
-	    updated; /* t: time of the last window update; of a closed stream: when it is reset */
-	struct rv_chain out; /* bytes not yet in a gather */
+	uint64_t updated;     /* t: last window update; of a closed stream: when it is reset */
+	struct rv_chain out;  /* bytes not yet in a gather */
 	uint32_t rst_code;
 	uint32_t taken;   /* not yet reported RV_EV_TAKEN */
 	uint32_t deficit; /* bytes left of this round's quantum */
@@ -32,8 +31,8 @@ struct rv_stream {
 	struct rv_stream *ready_next;  /* round robin of streams with bytes and credit */
 	struct rv_stream *ctl_next;    /* streams that owe a control frame */
 	struct rv_stream *notify_next; /* streams with pending events */
-	struct rv_stream *wait_prev,
-	    *wait_next; /* in the list of the closed or of the withheld, by rx */
+	struct rv_stream *wait_prev;   /* closed streams, or streams whose credit is withheld */
+	struct rv_stream *wait_next;
 };
 
 /* flags */
