@@ -1,4 +1,5 @@
-/* test_engine_matrix.c - how the yamux engine reacts to each input a peer can make: one test a row. */
+/* test_engine_matrix.c - how the yamux engine reacts to each input a peer can make: one test a
+ * row. */
 #include <config.h>
 
 #include "tests/kit/engine_rig.h"
