@@ -12,13 +12,15 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define TOTAL (8u << 20)
+#define TOTAL (4u << 20)
+#define STORM 100
 
 static struct rvt_alloc t;
 static struct rv_arena *ar;
@@ -191,10 +193,10 @@ thirds(struct iovec v[3], uint8_t *p, size_t n)
 
 struct pump {
 	struct rv_transport *tr;
-	size_t done;
+	size_t done, total;
 };
 
-/* Sends TOTAL bytes that follow from their position, in gathered writes of all sizes. */
+/* Sends total bytes that follow from their position, in gathered writes of all sizes. */
 static void *
 pump_out(void *arg)
 {
@@ -204,10 +206,10 @@ pump_out(void *arg)
 	reeve_ssize rc;
 	size_t n, i;
 
-	while (p->done < TOTAL) {
+	while (p->done < p->total) {
 		n = 3 + p->done % (sizeof(buf) - 3);
-		if (n > TOTAL - p->done)
-			n = TOTAL - p->done;
+		if (n > p->total - p->done)
+			n = p->total - p->done;
 		for (i = 0; i < n; i++)
 			buf[i] = (uint8_t)((p->done + i) % 251);
 		if (n >= 3) {
@@ -226,14 +228,14 @@ pump_out(void *arg)
 }
 
 static void
-pump_in(struct rv_transport *tr)
+pump_in(struct rv_transport *tr, size_t total)
 {
 	static uint8_t buf[70000];
 	struct iovec v[3];
-	size_t got = 0, i;
+	size_t got = 0, wrong = 0, i; /* one assertion a byte would take seconds */
 	reeve_ssize rc;
 
-	while (got < TOTAL) {
+	while (got < total) {
 		thirds(v, buf, 3 + got % (sizeof(buf) - 3));
 		rc = got % 2 ? get(tr, buf, sizeof(buf)) : tr->ops->readv(tr, v, 3);
 		ck_assert(rc == REEVE_EAGAIN || rc > 0);
@@ -242,8 +244,9 @@ pump_in(struct rv_transport *tr)
 			continue;
 		}
 		for (i = 0; i < (size_t)rc; i++, got++)
-			ck_assert_uint_eq(buf[i], got % 251);
+			wrong += buf[i] != got % 251;
 	}
+	ck_assert_uint_eq(wrong, 0);
 }
 
 START_TEST(partial_reads_and_writes_lose_nothing)
@@ -255,9 +258,9 @@ START_TEST(partial_reads_and_writes_lose_nothing)
 
 	for (i = 0; i < 2; i++) {
 		begin(a, pairs[i]);
-		p = (struct pump){a[0], 0};
+		p = (struct pump){a[0], 0, TOTAL};
 		ck_assert_int_eq(pthread_create(&thread, NULL, pump_out, &p), 0);
-		pump_in(a[1]);
+		pump_in(a[1], TOTAL);
 		pthread_join(thread, NULL);
 		a[0]->ops->close(a[0]);
 		wait_for(a[1], POLLIN);
@@ -329,57 +332,95 @@ START_TEST(reset_is_told_as_a_system_error)
 }
 END_TEST
 
+static struct rvq_gauge handled;
+
 static void
 on_signal(int sig)
 {
 	(void)sig;
+	rvq_gauge_add(&handled, 1);
 }
 
 struct storm {
 	pthread_t target;
-	struct rvq_gauge stop;
+	int fd; /* the other end: has what the target waits for */
+	bool drain;
 };
 
+/* Interrupts the target STORM times, one by one, then lets it go on. */
 static void *
 rain(void *arg)
 {
+	static char buf[65536];
 	struct storm *s = arg;
+	unsigned i;
 
-	while (rvq_gauge_get(&s->stop) == 0)
+	for (i = 1; i <= STORM; i++) {
 		pthread_kill(s->target, SIGUSR1);
+		while (rvq_gauge_get(&handled) < i)
+			sched_yield();
+	}
+	if (s->drain)
+		while (recv(s->fd, buf, sizeof(buf), MSG_DONTWAIT) > 0)
+			;
+	else if (send(s->fd, "abc", 3, 0) != 3)
+		abort();
 	return NULL;
 }
 
-/* The descriptor is set to blocking again, so that every call can be interrupted asleep. */
+/* One call of the transport in a storm; the descriptor is blocking, so that the call is asleep in it. */
+static reeve_ssize
+call_in_storm(struct rv_transport *tr, int other, const struct iovec *v, int n, bool writes)
+{
+	struct storm s = {pthread_self(), other, writes};
+	int fd = tr->ops->fd(tr);
+	sigset_t usr1;
+	pthread_t thread;
+	reeve_ssize rc;
+
+	rvq_gauge_sub(&handled, rvq_gauge_get(&handled));
+	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+	sigemptyset(&usr1);
+	sigaddset(&usr1, SIGUSR1);
+	pthread_sigmask(SIG_BLOCK, &usr1, NULL);
+	ck_assert_int_eq(pthread_create(&thread, NULL, rain, &s), 0);
+	pthread_sigmask(SIG_UNBLOCK, &usr1, NULL);
+	rc = (writes ? tr->ops->writev : tr->ops->readv)(tr, v, n);
+	pthread_join(thread, NULL);
+	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+	return rc;
+}
+
+static void
+fill(struct rv_transport *tr)
+{
+	static char buf[65536];
+
+	while (put(tr, buf, sizeof(buf)) > 0)
+		;
+}
+
 START_TEST(interrupted_calls_are_repeated)
 {
 	struct sigaction sa = {0};
 	struct rv_transport *a[2];
-	struct storm s = {pthread_self(), {0}};
-	pthread_t wind, thread;
-	sigset_t usr1;
-	struct pump p;
-	int fd;
+	struct iovec v[2];
+	char buf[4];
+	int n;
 
 	sa.sa_handler = on_signal; /* no SA_RESTART */
 	sigaction(SIGUSR1, &sa, NULL);
-	begin(a, unix_pair);
-	fd = a[1]->ops->fd(a[1]);
-	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-	p = (struct pump){a[0], 0};
-	sigemptyset(&usr1);
-	sigaddset(&usr1, SIGUSR1);
-	pthread_sigmask(SIG_BLOCK, &usr1, NULL);
-	ck_assert_int_eq(pthread_create(&thread, NULL, pump_out, &p), 0);
-	ck_assert_int_eq(pthread_create(&wind, NULL, rain, &s), 0);
-	pthread_sigmask(SIG_UNBLOCK, &usr1, NULL);
-	pump_in(a[1]);
-	rvq_gauge_add(&s.stop, 1);
-	pthread_join(wind, NULL);
-	pthread_join(thread, NULL);
-	a[0]->ops->close(a[0]);
-	a[1]->ops->close(a[1]);
-	end();
+	v[0] = (struct iovec){buf, 2};
+	v[1] = (struct iovec){buf + 2, 2};
+	for (n = 1; n <= 2; n++) {
+		begin(a, unix_pair);
+		ck_assert_int_eq(call_in_storm(a[0], a[1]->ops->fd(a[1]), v, n, false), n + 1);
+		fill(a[0]);
+		ck_assert_int_eq(call_in_storm(a[0], a[1]->ops->fd(a[1]), v, n, true), 2 * n);
+		a[0]->ops->close(a[0]);
+		a[1]->ops->close(a[1]);
+		end();
+	}
 }
 END_TEST
 
