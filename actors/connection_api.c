@@ -10,15 +10,6 @@
 #include "lib/check.h"
 #include "lib/clock.h"
 
-void
-reeve_cfg_init_sized(reeve_cfg_t *cfg, size_t size)
-{
-	if (cfg == NULL || size < sizeof(cfg->size))
-		return;
-	memset(cfg, 0, size);
-	cfg->size = (uint32_t)size;
-}
-
 /* --- connections --- */
 
 int

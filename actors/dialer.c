@@ -2,6 +2,7 @@
 #include <config.h>
 
 #include <errno.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include "lib/alloc.h"
 #include "lib/check.h"
 #include "lib/clock.h"
+#include "lib/config.h"
 
 #define READY 1u
 #define MAX_ADDRESSES 8

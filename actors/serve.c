@@ -10,10 +10,13 @@
 #include <signal.h>
 #include <time.h>
 
+#include <reeve/stream.h>
+
 #include "actors/connection.h"
 #include "actors/listener.h"
 #include "lib/alloc.h"
 #include "lib/check.h"
+#include "lib/clock.h"
 
 #define STACK (256 * 1024)
 #define IDLE_S 10

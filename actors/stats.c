@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include <reeve/buf.h>
+
 #include "actors/connection.h"
 #include "lib/alloc.h"
 #include "lib/check.h"
