@@ -110,7 +110,7 @@ fd_close(struct rv_transport *t)
 static int
 sock_shut(struct rv_transport *t)
 {
-	return shutdown(fd_of(t)->fd, SHUT_WR) < 0 ? REEVE_ESYS_BASE - errno : 0;
+	return shutdown(fd_of(t), SHUT_WR) < 0 ? REEVE_ESYS_BASE - errno : 0;
 }
 
 static const struct rv_transport_ops sock_ops = {
@@ -186,7 +186,7 @@ rv_fd_transport(struct rv_transport **t, struct rv_arena *ar, int fd)
 void
 rv_fd_transport_forget(struct rv_transport *t)
 {
-	struct fd_transport *f = fd_of(t);
+	struct fd_transport *f = (struct fd_transport *)t;
 
 	rv_free(f->arena, f, sizeof(*f));
 }
