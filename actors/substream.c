@@ -200,8 +200,13 @@ rva_stream_pump_out(struct reeve_stream *s)
 		rva_op(op)->buf = NULL;
 		rva_op_finish(op, (reeve_ssize)n);
 	}
-	if (p != NULL)
-		(void)rva_port_drain(s, p, UINT64_MAX);
+	if (p != NULL) {
+		/* Bytes written behind an operation that is still on its way wait for it: its message comes here again. */
+		uint64_t all = rvq_cell64_get(&p->accepted);
+
+		if (rvq_cell32_get(&s->posted) == 0)
+			(void)rva_port_drain(s, p, all);
+	}
 	if ((s->shut_wanted || s->close_wanted) && !s->shut && rvq_cell32_get(&s->posted) == 0)
 		finish_out(s);
 }
