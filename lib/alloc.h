@@ -1,7 +1,8 @@
 /* alloc.h - the arena: one allocator, refcounted, that everything of a runtime is taken from.
  *
- * Any thread.  A block that was taken from the system keeps the arena alive, so buffers, streams and controllers
- * may be freed by whoever drops the last reference, also after the runtime is gone. */
+ * Any thread.  A block that was taken from the system keeps the arena alive, so buffers, streams
+ * and controllers may be freed by whoever drops the last reference, also after the runtime is
+ * gone. */
 #ifndef REEVE_LIB_ALLOC_H
 #define REEVE_LIB_ALLOC_H
 
@@ -9,20 +10,22 @@
 
 struct rv_arena;
 
-/* Copies *a (NULL or all zero: malloc).  One reference.  NULL: out of memory. */
+/* Copies *a (NULL or both functions NULL: malloc).  One reference.  The arena itself comes from the
+ * allocator too.  NULL: out of memory, or only one of the two functions is there. */
 struct rv_arena *rv_arena_create(const reeve_alloc_t *a);
 void rv_arena_ref(struct rv_arena *ar);
 void rv_arena_unref(struct rv_arena *ar);
 
-/* size bytes aligned to align (a power of two, at least 16 is given); NULL when the allocator fails.  Each block
- * holds one reference to the arena. */
+/* size bytes (> 0) aligned to align (a power of two, at least 16 is given); NULL when the allocator
+ * fails.  Each block holds one reference to the arena. */
 void *rv_alloc(struct rv_arena *ar, size_t size, size_t align);
 /* The same, zeroed, aligned for any type. */
 void *rv_zalloc(struct rv_arena *ar, size_t size);
 /* p may be NULL; size as given at allocation. */
 void rv_free(struct rv_arena *ar, void *p, size_t size);
 
-/* Blocks taken from the allocator since creation, and bytes out now (gauges, any thread). */
+/* Blocks taken from the allocator since creation, and bytes out now (gauges, any thread; the arena
+ * itself is in neither). */
 uint64_t rv_arena_allocs(const struct rv_arena *ar);
 uint64_t rv_arena_bytes(const struct rv_arena *ar);
 

@@ -1,6 +1,7 @@
 /* transport.h - the seam under a connection: bytes in, bytes out, never blocking.
  *
- * One worker at a time calls a transport.  ops->take/give, when present, move slices instead of copying (memory pipe). */
+ * One worker at a time calls a transport.  ops->take/give, when present, move slices instead of
+ * copying (memory pipe). */
 #ifndef REEVE_LIB_TRANSPORT_TRANSPORT_H
 #define REEVE_LIB_TRANSPORT_TRANSPORT_H
 
@@ -9,26 +10,44 @@
 
 struct rv_transport;
 
+/* n is 1 to 1024 (IOV_MAX) and every iovec has at least one byte. */
 struct rv_transport_ops {
 	/* > 0 bytes, 0 end, REEVE_EAGAIN, or an error.  Never more than offered. */
 	reeve_ssize (*readv)(struct rv_transport *t, const struct iovec *v, int n);
 	/* > 0 bytes taken, REEVE_EAGAIN (nothing taken), or an error. */
 	reeve_ssize (*writev)(struct rv_transport *t, const struct iovec *v, int n);
-	/* Optional, both or none: hand over received buffers (one reference each, NULL-terminated count), bytes as result;
-	 * and take buffers to send: consumes those it took. */
+	/* Optional, both or none: hand over received buffers (one reference each, at most max,
+	 * their number in *n), bytes as result like readv; and take buffers to send, their
+	 * number in *taken: consumes those it took, bytes as result like writev. */
 	reeve_ssize (*take)(struct rv_transport *t, reeve_buf_t **out, int max, int *n);
 	reeve_ssize (*give)(struct rv_transport *t, reeve_buf_t **in, int n, int *taken);
-	int (*fd)(struct rv_transport *t); /* descriptor to poll, or -1: the transport tells readiness itself */
+	int (*fd)(
+	    struct rv_transport *t); /* descriptor to poll, or -1: it tells readiness itself */
 	void (*close)(struct rv_transport *t); /* the last call; frees t */
 };
 
+/* short_is_drained: a read or write shorter than offered means that the kernel has no more
+ * (takes no more) and that an edge-triggered poller will tell: wait for it instead of asking
+ * once more (epoll(7), "Do I need to continuously read/write a file descriptor until EAGAIN").
+ * The end of the stream is the exception: when the FIN came together with the last bytes its
+ * edge is the one already being handled, so a turn that saw EPOLLRDHUP, EPOLLHUP or EPOLLERR
+ * reads on until 0, REEVE_EAGAIN or an error. */
 struct rv_transport {
 	const struct rv_transport_ops *ops;
-	int short_is_drained; /* a read or write shorter than offered means: wait for the poller before trying again */
+	int short_is_drained;
 };
 
-/* A transport over a connected non-blocking stream socket, which it owns from now on: sets O_NONBLOCK, close-on-exec,
- * TCP_NODELAY and TCP_NOTSENT_LOWAT where they exist.  Writing never raises SIGPIPE.  *t on success only. */
+/* A transport over a connected stream socket, which it owns from now on: sets O_NONBLOCK,
+ * close-on-exec, and on TCP TCP_NODELAY and TCP_NOTSENT_LOWAT (RV_NOTSENT_LOWAT).  Writing to a
+ * socket never raises SIGPIPE.  Anything else that read and write work on (a pipe, a tty) is
+ * taken too: there writing can raise SIGPIPE at the calling thread, where it must be blocked, as
+ * it is on workers.  System errors are REEVE_ESYS_BASE - errno.  *t on success only; after a
+ * failure fd is still the caller's. REEVE_EINVAL (a socket of another type), REEVE_ENOMEM, a
+ * system error. */
 int rv_fd_transport(struct rv_transport **t, struct rv_arena *ar, int fd);
+
+/* Bytes that may wait unsent in the kernel: what is committed there is ahead of everything more
+ * urgent. */
+#define RV_NOTSENT_LOWAT (128 * 1024)
 
 #endif
