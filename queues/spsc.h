@@ -122,12 +122,13 @@ rvq_ring_release(struct rvq_ring *r, unsigned n)
 	RVQ_UNUSED static inline unsigned name##_push_batch_spsc(                                 \
 	    struct rvq_ring *r, type *slots, type const *e, unsigned n)                           \
 	{                                                                                         \
-		unsigned room = rvq_ring_room(r), at = rvq_ring_in(r, 0), i;                      \
+		unsigned mask = r->ck.mask, room = rvq_ring_room(r);                              \
+		unsigned at = rvq_ring_in(r, 0), i;                                               \
                                                                                                   \
 		if (n > room)                                                                     \
 			n = room;                                                                 \
 		for (i = 0; i < n; i++)                                                           \
-			slots[(at + i) & r->ck.mask] = e[i];                                      \
+			slots[(at + i) & mask] = e[i];                                            \
 		if (n > 0)                                                                        \
 			rvq_ring_publish(r, n);                                                   \
 		return n;                                                                         \
@@ -145,12 +146,13 @@ rvq_ring_release(struct rvq_ring *r, unsigned n)
 	RVQ_UNUSED static inline unsigned name##_pop_batch_spsc(                                  \
 	    struct rvq_ring *r, type *slots, type *out, unsigned n)                               \
 	{                                                                                         \
-		unsigned filled = rvq_ring_filled(r), at = rvq_ring_out(r, 0), i;                 \
+		unsigned mask = r->ck.mask, filled = rvq_ring_filled(r);                          \
+		unsigned at = rvq_ring_out(r, 0), i;                                              \
                                                                                                   \
 		if (n > filled)                                                                   \
 			n = filled;                                                               \
 		for (i = 0; i < n; i++)                                                           \
-			out[i] = slots[(at + i) & r->ck.mask];                                    \
+			out[i] = slots[(at + i) & mask];                                          \
 		if (n > 0)                                                                        \
 			rvq_ring_release(r, n);                                                   \
 		return n;                                                                         \
