@@ -102,9 +102,8 @@ rvq_mailbox_idle_mpsc(struct rvq_mailbox *m)
 {
 	uintptr_t empty = (uintptr_t)&m->stub;
 
-	if (RVQ_VAR(m->tail) != &m->stub)
-		return false;
-	/* idle: pairs with rvq_mailbox_post_mpsc; releases all the owner did to the next owner */
+	/* With a node left, head is not the stub: the stub is not in the list then.
+	 * idle: pairs with rvq_mailbox_post_mpsc; releases all the owner did to the next owner */
 	return rvq_cas_ar(&m->head, &empty, empty | RVQ_MAILBOX_IDLE);
 }
 

@@ -40,7 +40,9 @@ void rvq_parker_disarm(struct rvq_parker *p);
  * wait.  REEVE_ETIMEDOUT: the deadline has passed.  A signal does not end it. */
 int rvq_parker_wait(struct rvq_parker *p, uint64_t deadline_us);
 
-/* Any thread, after publishing: wakes every thread that armed p since the last wake.  True: there was one. */
+/* Any thread, after publishing: wakes every thread that armed p since the last wake.  True: there was one.
+ * It touches p after what it published can be seen, so the caller holds something that keeps p (latch.h is
+ * for when nobody does). */
 bool rvq_parker_wake(struct rvq_parker *p);
 
 /* Before it is shared.  0, or REEVE_ESYS_BASE - errno and w holds nothing. */

@@ -5,7 +5,8 @@
  * Concurrency Kit's ck_ring; the slots are the caller's array and hold values.  ck_ring has no batch
  * calls and, in release 0.7.1, orders only stores before a slot is given back, which is too little on
  * ARM; so the copies are made here over its indices, with its fences: release before an index is
- * published, acquire after the other side's index was read.  On x86 both are compiler barriers.
+ * published, acquire after the other side's index was read.  On x86 both are compiler barriers.  A side
+ * reads its own index plainly, as ck_ring does, so that ThreadSanitizer sees a second thread on that side.
  *
  * One thread pushes, one thread pops.  Nothing here orders a push before a later look at whether the
  * consumer sleeps: that takes the full fence that parker.h has.  A ring must lie at a multiple of 64.
@@ -52,14 +53,14 @@ rvq_ring_room(const struct rvq_ring *r)
 
 	/* pairs with rvq_ring_release: the slots that it gave back may be written now */
 	ck_pr_fence_acquire();
-	return r->ck.mask - (ck_pr_load_uint(&r->ck.p_tail) - head);
+	return r->ck.mask - (r->ck.p_tail - head);
 }
 
 /* Producer: the slot that is i behind the last one pushed. */
 static inline unsigned
 rvq_ring_in(const struct rvq_ring *r, unsigned i)
 {
-	return (ck_pr_load_uint(&r->ck.p_tail) + i) & r->ck.mask;
+	return (r->ck.p_tail + i) & r->ck.mask;
 }
 
 /* Producer: makes n filled slots visible. */
@@ -68,7 +69,7 @@ rvq_ring_publish(struct rvq_ring *r, unsigned n)
 {
 	/* pairs with rvq_ring_filled */
 	ck_pr_fence_release();
-	ck_pr_store_uint(&r->ck.p_tail, ck_pr_load_uint(&r->ck.p_tail) + n);
+	ck_pr_store_uint(&r->ck.p_tail, r->ck.p_tail + n);
 }
 
 /* Consumer: how many slots may be read now; the producer can only make it more. */
@@ -79,14 +80,14 @@ rvq_ring_filled(const struct rvq_ring *r)
 
 	/* pairs with rvq_ring_publish */
 	ck_pr_fence_acquire();
-	return tail - ck_pr_load_uint(&r->ck.c_head);
+	return tail - r->ck.c_head;
 }
 
 /* Consumer: the slot that is i behind the oldest one. */
 static inline unsigned
 rvq_ring_out(const struct rvq_ring *r, unsigned i)
 {
-	return (ck_pr_load_uint(&r->ck.c_head) + i) & r->ck.mask;
+	return (r->ck.c_head + i) & r->ck.mask;
 }
 
 /* Consumer: gives n read slots back. */
@@ -95,7 +96,7 @@ rvq_ring_release(struct rvq_ring *r, unsigned n)
 {
 	/* pairs with rvq_ring_room; orders the reads of the slots, not only stores */
 	ck_pr_fence_release();
-	ck_pr_store_uint(&r->ck.c_head, ck_pr_load_uint(&r->ck.c_head) + n);
+	ck_pr_store_uint(&r->ck.c_head, r->ck.c_head + n);
 }
 
 /*

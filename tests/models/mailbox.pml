@@ -134,11 +134,11 @@ inline go_idle()
 #if BUG == 1
 	old = head;
 	running--;
-	if :: old == tail && tail == STUB -> idle = 1; rest = 1 :: else fi
+	if :: old == STUB -> idle = 1; rest = 1 :: else fi
 #elif BUG == 6
 	atomic { running--; if :: head == tail -> idle = 1; rest = 1 :: else fi }
 #else
-	atomic { running--; if :: tail == STUB && head == STUB -> idle = 1; rest = 1 :: else fi }
+	atomic { running--; if :: head == STUB -> idle = 1; rest = 1 :: else fi }
 #endif
 }
 

@@ -9,8 +9,16 @@
 
 #include <cstring>
 
+/* Read plainly by the side that owns it. */
+struct relacy_index : rl::atomic<unsigned> {
+	operator unsigned() const
+	{
+		return this->load(rl::mo_relaxed, $);
+	}
+};
+
 struct ck_ring {
-	rl::atomic<unsigned> c_head, p_tail;
+	relacy_index c_head, p_tail;
 	unsigned size, mask;
 };
 
