@@ -24,6 +24,7 @@ struct reeve_ctl {
 	/* owner */
 	bool ended;
 	bool opening;                   /* an OPEN is with the connection */
+	bool waiting_slot;              /* the first open waits for RVA_CTL_SLOT */
 	bool pinging;                   /* pings_sent wait for the pong that is on its way */
 	struct rva_oplist opens;        /* in order; the first is with the connection or waits for a slot */
 	struct rva_oplist accepts;

@@ -42,8 +42,9 @@ struct rva_port {
 	struct rvq_cell64 consumed; /* total; put by readers */
 	struct rvq_cell32 more;     /* the substream has more than the ring holds */
 	struct rvq_parker readers;  /* asleep: nothing to read */
+	struct rvq_cell32 nreaders; /* threads inside a blocking read */
 	/* reading: owner */
-	uint64_t consumed_seen;
+	uint64_t consumed_seen, given; /* bytes collected, bytes pushed so far */
 	/* writing: threads under the word */
 	struct rva_word wword;
 	struct rv_slab *open; /* the block that small writes go to (its own reference) */
@@ -59,6 +60,12 @@ struct rva_port {
 	reeve_buf_t *rslots[RVA_PORT_SLOTS];
 	struct rva_wentry wslots[RVA_PORT_SLOTS];
 };
+
+bool rva_word_try(struct rva_word *w);
+void rva_word_take(struct rva_word *w);
+void rva_word_give(struct rva_word *w);
+/* A stream's deadline as an absolute time. */
+uint64_t rva_deadline_of(const struct rvq_cell64 *d);
 
 /* The port of s, made now if there is none.  Any thread.  NULL: out of memory. */
 struct rva_port *rva_port_of(struct reeve_stream *s);
@@ -79,7 +86,11 @@ reeve_ssize rva_port_write_buf(struct reeve_stream *s, struct rva_port *p, reeve
 void rva_port_fill(struct reeve_stream *s, struct rva_port *p);    /* from s->in to the read ring; wakes readers */
 uint32_t rva_port_collect(struct rva_port *p);                     /* bytes consumed since the last call */
 bool rva_port_drain(struct reeve_stream *s, struct rva_port *p, uint64_t limit); /* to the connection up to position limit */
+/* Take back what is in the read ring, for operations.  False: threads are reading. */
+bool rva_port_pull_back(struct reeve_stream *s, struct rva_port *p);
+bool rva_port_unread(const struct rva_port *p); /* was something pushed that was not consumed? */
 void rva_port_taken(struct reeve_stream *s, struct rva_port *p, uint32_t n);
+bool rva_port_quiet(struct reeve_stream *s, struct rva_port *p);    /* nothing to read and no answer */
 void rva_port_wake(struct rva_port *p);                            /* an answer changed: everybody looks again */
 void rva_port_discard(struct rva_port *p);                         /* stop: drop what is unread, if no reader is inside */
 

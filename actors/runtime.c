@@ -141,8 +141,10 @@ init_rt(reeve_rt_t *rt, const reeve_rt_cfg_t *cfg, unsigned *ready)
 		if (rc < 0)
 			return rc;
 	}
+	if (rt->external)
+		rc = rva_worker_external(&rt->workers[0]);
 	rva_actor_init(&rt->clerk, &rt->workers[0], &clerk_ops);
-	return 0;
+	return rc;
 }
 
 int
@@ -456,7 +458,7 @@ reeve_rt_run(reeve_rt_t *rt, int64_t timeout_ms)
 		n = rva_worker_pass(w, done > 0 ? 0 : deadline);
 		done += n;
 	} while (rva_worker_busy(w) || (n > 0 && done < 4096));
-	rva_worker_arm_external(w);
+	rva_worker_announce(w);
 	rv_pool_enter(before);
 	rva_self = NULL;
 	rvq_cell32_put(&rt->running, 0);

@@ -51,6 +51,9 @@ struct reeve_stream {
 	struct rvq_cell32 app;          /* RVA_APP_* */
 	struct rvq_cell32 rd_rc, wr_rc; /* sticky answers (int32), RVA_RC_OPEN before */
 	struct rvq_cell32 rst_code;     /* reeve_reset */
+	struct rvq_cell32 peer_code;    /* of the peer's reset, before rd_rc */
+	struct rvq_cell32 posted;       /* writes on their way to the mailbox: a shut waits for them */
+	struct rvq_cell32 async_reads;  /* asynchronous reads wait: threads stay away */
 	struct rvq_cell64 rd_deadline, wr_deadline; /* us, 0 none */
 	struct rvq_cellptr port;                    /* set once */
 	void *data;                                 /* the application's */
@@ -58,9 +61,13 @@ struct reeve_stream {
 	struct rv_chain in;    /* received, not yet read or given to the port */
 	uint32_t queued;       /* bytes of operations with the connection, not yet taken */
 	uint32_t consumed;     /* owed to the connection */
-	uint32_t peer_code;    /* of its reset */
+
 	uint8_t by;            /* enum reeve_by */
-	bool inbound, shut, closed, stopped, gone, dropped, freeing, refused;
+	bool inbound;
+	bool shut_wanted, close_wanted; /* once every write before it has been handed over */
+	bool shut, closed, stopped;     /* told to the connection: no more bytes, nobody there, not reading */
+	bool unread;                    /* bytes were unread when reading stopped */
+	bool gone, dropped;             /* the engine has let go; the handles have */
 	int32_t in_rc;         /* answer behind the bytes in `in`, RVA_RC_OPEN before */
 	struct rva_waiting *waiting;
 	struct reeve_stream *accept_next; /* controller's queue */
@@ -77,6 +84,8 @@ void rva_stream_refuse(struct reeve_stream *s);
 /* Bytes go on: from `in` to waiting reads or the port; from port and waiting writes to the connection. */
 void rva_stream_pump_in(struct reeve_stream *s);
 void rva_stream_pump_out(struct reeve_stream *s);
+/* To the connection; the reference goes along. */
+void rva_stream_send(struct reeve_stream *s, reeve_buf_t *b);
 /* Send budget left, bytes. */
 size_t rva_stream_budget(const struct reeve_stream *s);
 

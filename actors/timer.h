@@ -5,6 +5,7 @@
 #define REEVE_ACTORS_TIMER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define RVA_WHEEL_LEVELS 4

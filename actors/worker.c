@@ -3,7 +3,11 @@
 
 #include "actors/worker.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "actors/connection.h"
 #include "actors/runtime.h"
@@ -26,6 +30,17 @@ woken(struct rva_source *s, int events)
 	rvq_waker_drain(&w->waker);
 }
 
+static void
+timer_due(struct rva_source *s, int events)
+{
+	struct rva_worker *w = rva_container(s, struct rva_worker, timer_source);
+	uint64_t n;
+
+	(void)events;
+	if (read(w->timer_fd, &n, sizeof(n)) < 0)
+		return; /* set anew meanwhile: not due */
+}
+
 int
 rva_worker_init(struct rva_worker *w, reeve_rt_t *rt, unsigned index)
 {
@@ -35,6 +50,7 @@ rva_worker_init(struct rva_worker *w, reeve_rt_t *rt, unsigned index)
 	w->rt = rt;
 	w->arena = rt->arena;
 	w->index = index;
+	w->timer_fd = -1;
 	rvq_stack_init(&w->inbox);
 	w->run_tail = &w->run_head;
 	w->dirty_tail = &w->dirty_head;
@@ -90,6 +106,8 @@ rva_worker_fini(struct rva_worker *w)
 		w->gathers = g->next;
 		rv_free(w->arena, g, sizeof(*g));
 	}
+	if (w->timer_fd >= 0)
+		close(w->timer_fd);
 	rva_poller_fini(&w->poller);
 	rvq_waker_fini(&w->waker);
 	rv_pool_close(w->pool);
@@ -195,10 +213,36 @@ rva_worker_pass(struct rva_worker *w, uint64_t deadline)
 	done += rva_wheel_advance(&w->wheel, w->now);
 	rvq_counter_add(&w->loops, 1);
 	if (!rva_worker_busy(w))
-		done += park(w, done > 0 && deadline != UINT64_MAX ? 0 : deadline);
+		done += park(w, done > 0 && w->rt->external ? 0 : deadline);
 	else if (rvq_counter_get(&w->loops) % POLL_EVERY == 0)
 		done += rva_poller_wait(&w->poller, w->now, 0);
 	return done;
+}
+
+int
+rva_worker_external(struct rva_worker *w)
+{
+	w->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (w->timer_fd < 0)
+		return REEVE_ESYS_BASE - errno;
+	w->timer_source.ready = timer_due;
+	return rva_poller_add(&w->poller, w->timer_fd, &w->timer_source);
+}
+
+void
+rva_worker_announce(struct rva_worker *w)
+{
+	uint64_t at = rva_wheel_next(&w->wheel);
+	struct itimerspec t = {{0, 0}, {0, 0}};
+
+	if (at != UINT64_MAX) {
+		t.it_value.tv_sec = (time_t)(at / 1000000);
+		t.it_value.tv_nsec = (long)(at % 1000000) * 1000 + 1;
+	}
+	(void)timerfd_settime(w->timer_fd, TFD_TIMER_ABSTIME, &t, NULL);
+	rvq_waker_arm(&w->waker);
+	if (rva_worker_busy(w))
+		(void)rvq_waker_wake(&w->waker);
 }
 
 void *

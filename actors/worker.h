@@ -43,11 +43,13 @@ struct rva_worker {
 	struct rv_gather *gathers;
 	unsigned ngathers;
 	struct rva_source wake_source;
+	struct rva_source timer_source; /* external mode: timers make the poller's descriptor readable */
+	int timer_fd;
 	struct rvq_counter messages, loops;
 };
 
 /* The worker whose loop the calling thread is in, or NULL on an application thread. */
-extern _Thread_local struct rva_worker *rva_self;
+extern _Thread_local struct rva_worker *rva_self __attribute__((tls_model("initial-exec")));
 
 int rva_worker_init(struct rva_worker *w, reeve_rt_t *rt, unsigned index);
 /* Close the inbox, answer what is in it, free.  The loop is not running. */
@@ -57,6 +59,11 @@ void *rva_worker_main(void *w);
 unsigned rva_worker_pass(struct rva_worker *w, uint64_t deadline);
 /* Would a pass run something without waiting? */
 bool rva_worker_busy(const struct rva_worker *w);
+
+/* External mode: watch a descriptor for timers too; and, when the application leaves the loop, see that the poller's
+ * descriptor becomes readable as soon as there is work. */
+int rva_worker_external(struct rva_worker *w);
+void rva_worker_announce(struct rva_worker *w);
 
 static inline void
 rva_worker_wake(struct rva_worker *w)

@@ -1,21 +1,25 @@
-/* gather.h - what one write offers to the transport: headers and small bodies in a staging block, large bodies by reference.
+/* gather.h - what one write offers to the transport: headers and small bodies in a staging
+ * block, large bodies by reference.
  *
- * Owner: whoever drives the engine.  A body below RV_STAGE_MAX bytes is copied beside its header (an iovec costs more than
- * the copy up to 2-4 KiB), larger ones are referenced.  Partial writes go on where they stopped; each account is settled
- * (buffer let go, stream told) as soon as its last byte was taken. */
+ * Owner: whoever drives the engine.  A body below RV_STAGE_MAX bytes is copied beside its header
+ * (an iovec costs more than the copy up to 2-4 KiB), larger ones are referenced.  Partial writes
+ * go on where they stopped; each account is settled (buffer let go, stream told) as soon as its
+ * last byte was taken. */
 #ifndef REEVE_LIB_ENGINE_GATHER_H
 #define REEVE_LIB_ENGINE_GATHER_H
 
 #include <sys/uio.h>
 #include "lib/engine/engine.h"
 
-#define RV_IOV_MAX 128
-#define RV_ACCT_MAX 256
+#define RV_IOV_MAX    128
+#define RV_ACCT_MAX   256
 #define RV_STAGE_SIZE 65536
-#define RV_STAGE_MAX 2048
-#define RV_GATHER_BYTES (512 * 1024) /* stop adding above this; measured against 256 KiB and 1 MiB in perf/ */
+#define RV_STAGE_MAX  2048
+#define RV_GATHER_BYTES \
+	(512 * 1024) /* stop adding above this; measured against 256 KiB and 1 MiB in perf/ */
 
-/* n bytes of st's budget that are settled once everything up to end was taken; buf (or NULL) is let go then. */
+/* n bytes of st's budget that are settled once everything up to end was taken; buf (or NULL) is
+ * let go then. */
 struct rv_acct {
 	struct rv_stream *st;
 	reeve_buf_t *buf;
@@ -42,19 +46,31 @@ rv_gather_empty(const struct rv_gather *g)
 {
 	return g->done == g->bytes;
 }
-/* Room for one more frame of any kind (header, iovecs, account)? */
-bool rv_gather_room(const struct rv_gather *g);
+/* Room for one more frame of any kind: a header, a piece that is copied or referenced, its
+ * account? */
+static inline bool
+rv_gather_room(const struct rv_gather *g)
+{
+	return g->bytes < RV_GATHER_BYTES && g->niov + 3 <= RV_IOV_MAX &&
+	    g->nacct + 2 <= RV_ACCT_MAX && g->stage_used + RV_STAGE_MAX + 16 <= RV_STAGE_SIZE;
+}
+/* n bytes of the stage, offered to the transport where they are: fill them before the next
+ * write.  They are there: rv_gather_room, or the caller counted. */
+uint8_t *rv_gather_reserve(struct rv_gather *g, size_t n);
 /* Copy n bytes (a header, a small body) to the stage. */
 void rv_gather_stage(struct rv_gather *g, const void *p, size_t n);
-/* Reference n bytes of b from off; keeps the caller's reference if last (account frees it), else takes none. */
+/* Offer n bytes at p, which stay where they are until an account that covers them is settled;
+ * takes no reference. */
 void rv_gather_ref(struct rv_gather *g, const uint8_t *p, size_t n);
-/* Account n bytes of st, and buf, to everything added so far. */
+/* Account n bytes of st, and the caller's reference to buf (or NULL), to everything added so
+ * far. */
 void rv_gather_account(struct rv_gather *g, struct rv_stream *st, uint32_t n, reeve_buf_t *buf);
 /* The transport took n more bytes: settle. */
 void rv_gather_sent(struct rv_engine *e, struct rv_gather *g, size_t n);
 /* The connection ended: settle everything without sending. */
 void rv_gather_abort(struct rv_engine *e, struct rv_gather *g);
-/* Implemented by the engine side: n bytes of st were taken or dropped; schedules RV_EV_TAKEN and a due RV_EV_GONE. */
+/* Implemented by the engine side: n bytes of st were taken or dropped; schedules RV_EV_TAKEN and
+ * a due RV_EV_GONE. */
 void rv_engine_settle(struct rv_engine *e, struct rv_stream *st, uint32_t n);
 
 #endif

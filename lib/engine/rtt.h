@@ -1,0 +1,30 @@
+/* rtt.h - our pings: one in flight, identified by a counter from 0, and the smallest of the last
+ * few round trips. */
+#ifndef REEVE_LIB_ENGINE_RTT_H
+#define REEVE_LIB_ENGINE_RTT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define RV_RTT_SAMPLES     4
+#define RV_RTT_INTERVAL_US 10000000u
+
+struct rv_rtt {
+	uint64_t sent;  /* when the ping in flight was handed to the writer */
+	uint32_t value; /* what it carried */
+	uint32_t next;  /* what the next one carries */
+	bool inflight;
+	uint8_t n, at;                   /* samples there are, and the next to replace */
+	uint32_t sample[RV_RTT_SAMPLES]; /* microseconds, at least 1 */
+};
+
+/* A ping leaves now: what it carries. */
+uint32_t rv_rtt_sent(struct rv_rtt *r, uint64_t now);
+/* A pong came: its round trip in microseconds, or 0 when nobody waits for this one. */
+uint32_t rv_rtt_pong(struct rv_rtt *r, uint32_t value, uint64_t now);
+/* The pong will not come any more. */
+void rv_rtt_forget(struct rv_rtt *r);
+/* The smallest of the last samples, 0: none yet. */
+uint32_t rv_rtt_min(const struct rv_rtt *r);
+
+#endif

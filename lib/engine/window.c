@@ -1,0 +1,61 @@
+/* window.c - see window.h. */
+#include <config.h>
+
+#include "lib/engine/window.h"
+#include "lib/check.h"
+#include "lib/config.h"
+
+void
+rv_window_init(struct rv_stream *st, uint64_t now)
+{
+	st->window = st->recv_credit = st->send_credit = RV_WINDOW0;
+	st->updated = now;
+}
+
+void
+rv_window_release(struct rv_winpool *p, struct rv_stream *st)
+{
+	REEVE_ASSERT(st->window - RV_WINDOW0 <= p->grown);
+	p->grown -= st->window - RV_WINDOW0;
+	st->window = RV_WINDOW0;
+}
+
+/* M_new = min(2 M, M + what is left of the pool, the ceiling). */
+static uint32_t
+grown(const struct rv_winpool *p, uint32_t m)
+{
+	uint64_t left = p->grow > p->grown ? p->grow - p->grown : 0;
+	uint64_t to = (uint64_t)m + (left < m ? left : m);
+
+	if (to > p->max)
+		to = p->max;
+	return to > m ? (uint32_t)to : m;
+}
+
+uint32_t
+rv_window_update(
+    struct rv_winpool *p, struct rv_stream *st, uint64_t rtt, uint64_t now, bool may_grow)
+{
+	uint64_t since = now - st->updated, quick = 2 * rtt > RV_DRY_US ? 2 * rtt : RV_DRY_US;
+	uint32_t unread = st->window - st->recv_credit - st->consumed;
+	bool half = st->consumed >= st->window / 2;
+	bool dry = (st->flags & RV_ST_DRY) != 0 && unread <= st->window / 4 && since < quick;
+	uint32_t m = st->window, delta;
+
+	if (may_grow && (dry || (half && since < 2 * rtt)))
+		m = grown(p, m);
+	if (!half && m == st->window)
+		return 0;
+	p->grown += m - st->window;
+	delta = st->consumed + (m - st->window);
+	/* The peer has been dry up to this update at the latest: what it does with this credit
+	 * shows whether it still is. */
+	if (m != st->window || st->recv_credit != 0)
+		st->flags &= ~RV_ST_DRY;
+	st->window = m;
+	st->recv_credit += delta;
+	st->consumed = 0;
+	st->updated = now;
+	REEVE_ASSERT((uint64_t)st->recv_credit + unread == st->window);
+	return delta;
+}

@@ -1,0 +1,71 @@
+/* window.h - receive windows, credit and auto-tuning.  All arithmetic that could overflow is 64
+ * bits wide.
+ *
+ * Per stream: M (window) the most the peer may ever have outstanding, r (recv_credit) what it
+ * may still send, c (consumed) what the application has let go since the last update, b = M - r
+ * - c what is unread (or of a body still to come).  r + b + c == M always.  An update grants c
+ * plus the growth of M.  M never shrinks.
+ *
+ * Growth: M doubles at an update that is due within two round trips after the last one (the rule
+ * of rust-yamux PR 176, with a minimum-filtered round trip), and also when the peer had used up
+ * its credit and the reader emptied its queue to a quarter of M faster than that (or within
+ * RV_DRY_US: below it the round trip measures our own scheduling).  The second rule needs no
+ * round trip: on a fast path half a window takes longer than two of them and the first rule
+ * never fires. */
+#ifndef REEVE_LIB_ENGINE_WINDOW_H
+#define REEVE_LIB_ENGINE_WINDOW_H
+
+#include <stdbool.h>
+#include "lib/engine/stream.h"
+
+#define RV_DRY_US 10000u
+
+/* What the streams of a connection share. */
+struct rv_winpool {
+	uint64_t grown; /* A: sum of (M - 256 KiB) over the live streams */
+	uint64_t grow;  /* its bound */
+	uint32_t max;   /* ceiling of one M */
+};
+
+/* A new stream's window and credits, both 256 KiB. */
+void rv_window_init(struct rv_stream *st, uint64_t now);
+/* The stream's growth is given back. */
+void rv_window_release(struct rv_winpool *p, struct rv_stream *st);
+
+/* The peer announced a body of n bytes.  False: beyond its credit. */
+static inline bool
+rv_window_charge(struct rv_stream *st, uint32_t n)
+{
+	if (n > st->recv_credit)
+		return false;
+	st->recv_credit -= n;
+	if (st->recv_credit == 0)
+		st->flags |= RV_ST_DRY;
+	return true;
+}
+
+/* The peer grants n bytes more.  False: beyond 2^32 - 1, nothing changed. */
+static inline bool
+rv_window_credit(struct rv_stream *st, uint32_t n)
+{
+	uint64_t sum = (uint64_t)st->send_credit + n;
+
+	if (sum > UINT32_MAX)
+		return false;
+	st->send_credit = (uint32_t)sum;
+	return true;
+}
+
+/* Is it worth calling rv_window_update? */
+static inline bool
+rv_window_look(const struct rv_stream *st)
+{
+	return st->consumed >= st->window / 2 || (st->flags & RV_ST_DRY) != 0;
+}
+
+/* The credit to send now, already added to r, or 0 when none is due.  rtt: microseconds, 0
+ * unknown.  may_grow: the budget allows it. */
+uint32_t rv_window_update(
+    struct rv_winpool *p, struct rv_stream *st, uint64_t rtt, uint64_t now, bool may_grow);
+
+#endif

@@ -1,0 +1,567 @@
+/* test_engine_stream.c - opening, accepting, acknowledging; the order of FIN and RST; what the
+ * application is told. */
+#include <config.h>
+
+#include "tests/kit/engine_rig.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct rvt_rig r;
+
+static void
+setup(void)
+{
+	rvt_rig_init(&r, REEVE_DIALER, NULL, NULL);
+}
+
+static void
+teardown(void)
+{
+	rvt_rig_fini(&r);
+}
+
+/* Another configuration than the default. */
+static void
+again(int role, const reeve_cfg_t *cfg)
+{
+	rvt_rig_fini(&r);
+	rvt_rig_init(&r, role, cfg, NULL);
+}
+
+static struct rv_stream *
+syn(uint32_t id)
+{
+	rvt_put(&r.in, RVT_WU, RVT_SYN, id, 0);
+	ck_assert_int_eq(rvt_feed(&r, 0), 0);
+	return rvt_event(&r, RV_EV_OPEN, id).st;
+}
+
+/* --- SYN and ids */
+
+START_TEST(open_without_data_sends_syn_at_the_next_drain)
+{
+	(void)rvt_open(&r);
+	ck_assert(r.e->ops->has_output(r.e));
+	rvt_drain(&r, 0);
+	rvt_want(&r, RVT_WU, RVT_SYN, 1, 0);
+	rvt_want_none(&r);
+}
+END_TEST
+
+START_TEST(open_with_data_sends_syn_on_it)
+{
+	struct rv_stream *st = rvt_open(&r);
+
+	rvt_send(&r, st, 10);
+	rvt_drain(&r, 0);
+	rvt_want(&r, RVT_DATA, RVT_SYN, 1, 10);
+	rvt_send(&r, st, 10);
+	rvt_drain(&r, 0);
+	rvt_want(&r, RVT_DATA, 0, 1, 10);
+	rvt_want_none(&r);
+}
+END_TEST
+
+START_TEST(open_send_shut_is_one_frame)
+{
+	struct rv_stream *st = rvt_open(&r);
+
+	rvt_send(&r, st, 10);
+	r.e->ops->shut(r.e, st);
+	rvt_drain(&r, 0);
+	rvt_want(&r, RVT_DATA, RVT_SYN | RVT_FIN, 1, 10);
+	rvt_want_none(&r);
+}
+END_TEST
+
+START_TEST(open_shut_is_one_frame)
+{
+	r.e->ops->shut(r.e, rvt_open(&r));
+	rvt_drain(&r, 0);
+	rvt_want(&r, RVT_WU, RVT_SYN | RVT_FIN, 1, 0);
+	rvt_want_none(&r);
+}
+END_TEST
+
+START_TEST(dialer_counts_odd_and_listener_even)
+{
+	for (uint32_t id = 1; id < 9; id += 2)
+		ck_assert_uint_eq(rvt_open(&r)->id, id);
+	again(REEVE_LISTENER, NULL);
+	for (uint32_t id = 2; id < 10; id += 2)
+		ck_assert_uint_eq(rvt_open(&r)->id, id);
+}
+END_TEST
+
+START_TEST(ids_used_up_fail_opens_and_nothing_else)
+{
+	int role = _i == 0 ? REEVE_DIALER : REEVE_LISTENER;
+	uint32_t last = _i == 0 ? UINT32_MAX : UINT32_MAX - 1;
+	struct rv_stream *st, *other;
+
+	again(role, NULL);
+	rv_yamux_set_next_id(r.e, last - 4);
+	for (uint32_t i = 0; i < 3; i++)
+		ck_assert_uint_eq(rvt_open(&r)->id, last - 4 + 2 * i);
+	ck_assert_int_eq(r.e->ops->open(r.e, &st, r.now), REEVE_EEXHAUSTED);
+	ck_assert_int_eq(r.e->ops->open(r.e, &st, r.now), REEVE_EEXHAUSTED);
+	ck_assert_uint_eq(r.e->nunacked, 3);
+	/* Inbound: the largest ids, and ids lower than before. */
+	other = syn(_i == 0 ? UINT32_MAX - 1 : UINT32_MAX);
+	ck_assert_uint_eq(syn(_i == 0 ? 2 : 1)->id, _i == 0 ? 2 : 1);
+	rvt_send(&r, other, 5);
+	rvt_send(&r, rvt_seen(&r, last)->st, 5);
+	rvt_drain(&r, 0);
+	rvt_want(&r, RVT_WU, RVT_SYN, last - 4, 0);
+	rvt_want(&r, RVT_WU, RVT_SYN, last - 2, 0);
+	rvt_want(&r, RVT_DATA, RVT_ACK, other->id, 5);
+	rvt_want(&r, RVT_DATA, RVT_SYN, last, 5);
+	rvt_want_none(&r);
+}
+END_TEST
+
+START_TEST(first_update_is_a_delta_on_256_kib)
+{
+	/* A peer that announces 256 KiB more gets exactly 512 KiB, then a stop, then a byte for
+	 * a byte. */
+	static const uint32_t delta[] = {262144, 0};
+	struct rv_stream *st;
+	struct rvt_frame f;
+	uint64_t got = 0;
+
+	again(REEVE_LISTENER, NULL);
+	rvt_put(&r.in, RVT_WU, RVT_SYN, 1, delta[_i]);
+	ck_assert_int_eq(rvt_feed(&r, 0), 0);
+	st = rvt_event(&r, RV_EV_OPEN, 1).st;
+	rvt_send(&r, st, 600 * 1024);
+	rvt_drain(&r, 0);
+	while (rvt_next(&r.out, &f))
+		got += f.len;
+	ck_assert_uint_eq(got, RV_WINDOW0 + delta[_i]);
+	ck_assert(!r.e->ops->has_output(r.e));
+	ck_assert_uint_eq(rvq_counter_get(&r.e->stats.stalls_window), 1);
+	rvt_put(&r.in, RVT_WU, 0, 1, 1);
+	ck_assert_int_eq(rvt_feed(&r, 0), 0);
+	rvt_drain(&r, 0);
+	ck_assert(rvt_next(&r.out, &f) && f.len == 1);
+	rvt_want_none(&r);
+}
+END_TEST
+
+/* --- ACK */
+
+START_TEST(accept_acknowledges_once)
+{
+	struct rv_stream *st = syn(2);
+
+	rvt_drain(&r, 0);
+	rvt_want_none(&r); /* not before it is accepted */
+	ck_assert_uint_eq(r.e->nunaccepted, 1);
+	r.e->ops->accept(r.e, st);
+	r.e->ops->accept(r.e, st);
+	ck_assert_uint_eq(r.e->nunaccepted, 0);
+	rvt_drain(&r, 0);
+	rvt_want(&r, RVT_WU, RVT_ACK, 2, 0);
+	r.e->ops->accept(r.e, st);
+	rvt_send(&r, st, 3);
+	r.e->ops->shut(r.e, st);
+	rvt_drain(&r, 0);
+	rvt_want(&r, RVT_DATA, RVT_FIN, 2, 3);
+	rvt_want_none(&r);
+}
+END_TEST
+
+START_TEST(ack_rides_on_what_leaves_anyway)
+{
+	struct rv_stream *st = syn(2);
+
+	/* 0: data, 1: FIN, 2: data before accept, 3: credit */
+	if (_i != 2)
+		r.e->ops->accept(r.e, st);
+	if (_i == 0 || _i == 2)
+		rvt_send(&r, st, 9);
+	if (_i == 1)
+		r.e->ops->shut(r.e, st);
+	if (_i == 3) {
+		rvt_put_data(&r.in, 0, 2, RV_WINDOW0 / 2, 0);
+		ck_assert_int_eq(rvt_feed(&r, 0), 0);
+		r.e->ops->consumed(r.e, st, RV_WINDOW0 / 2, r.now);
+	}
+	rvt_drain(&r, 0);
+	switch (_i) {
+	case 1:
+		rvt_want(&r, RVT_WU, RVT_ACK | RVT_FIN, 2, 0);
+		break;
+	case 3:
+		rvt_want(&r, RVT_WU, RVT_ACK, 2, RV_WINDOW0 / 2);
+		break;
+	default:
+		rvt_want(&r, RVT_DATA, RVT_ACK, 2, 9);
+		break;
+	}
+	if (_i == 2)
+		r.e->ops->accept(r.e, st);
+	rvt_drain(&r, 0);
+	rvt_want_none(&r);
+}
+END_TEST
+
+START_TEST(lazy_ack_waits_for_an_own_frame)
+{
+	reeve_cfg_t cfg;
+	struct rv_stream *st;
+
+	rvt_cfg(&cfg);
+	cfg.flags = REEVE_CFG_LAZY_ACK;
+	again(REEVE_DIALER, &cfg);
+	st = syn(2);
+	r.e->ops->accept(r.e, st);
+	rvt_drain(&r, 0);
+	rvt_want_none(&r);
+	rvt_send(&r, st, 1);
+	rvt_drain(&r, 0);
+	rvt_want(&r, RVT_DATA, RVT_ACK, 2, 1);
+}
+END_TEST
+
+START_TEST(ack_goes_to_a_stream_that_has_ended_its_direction)
+{
+	struct rv_stream *st;
+
+	rvt_put(&r.in, RVT_WU, RVT_SYN | RVT_FIN, 2, 0);
+	ck_assert_int_eq(rvt_feed(&r, 0), 0);
+	st = rvt_event(&r, RV_EV_OPEN, 2).st;
+	(void)rvt_event(&r, RV_EV_FIN, 2);
+	r.e->ops->accept(r.e, st);
+	rvt_drain(&r, 0);
+	rvt_want(&r, RVT_WU, RVT_ACK, 2, 0);
+}
+END_TEST
+
+START_TEST(own_streams_never_carry_ack)
+{
+	struct rv_stream *st = rvt_outbound(&r);
+
+	r.e->ops->accept(r.e, st);
+	rvt_send(&r, st, 1);
+	rvt_drain(&r, 0);
+	rvt_want(&r, RVT_DATA, 0, 1, 1);
+	rvt_want_none(&r);
+}
+END_TEST
+
+START_TEST(any_frame_of_the_peer_is_an_answer)
+{
+	struct rv_stream *st = rvt_open(&r);
+
+	rvt_send(&r, st, 1);
+	rvt_drain(&r, 0);
+	ck_assert_uint_eq(r.e->nunacked, 1);
+	switch (_i) {
+	case 0:
+		rvt_put(&r.in, RVT_WU, RVT_ACK, 1, 0);
+		break;
+	case 1:
+		rvt_put_data(&r.in, 0, 1, 1, 0); /* as some peers do after an early FIN */
+		break;
+	case 2:
+		rvt_put(&r.in, RVT_WU, RVT_FIN, 1, 0);
+		break;
+	case 3:
+		rvt_put(&r.in, RVT_WU, RVT_RST, 1, 0);
+		break;
+	default:
+		rvt_put(&r.in, RVT_WU, 0, 1, 100);
+		break;
+	}
+	ck_assert_int_eq(rvt_feed(&r, 0), 0);
+	ck_assert_uint_eq(r.e->nunacked, 0);
+	if (_i == 3)
+		ck_assert_uint_eq(rvt_event(&r, RV_EV_RST, 1).flags, RV_EVF_REFUSED);
+}
+END_TEST
+
+START_TEST(reset_after_an_answer_is_no_refusal)
+{
+	(void)rvt_outbound(&r);
+	rvt_put(&r.in, RVT_WU, RVT_RST, 1, 4);
+	ck_assert_int_eq(rvt_feed(&r, 0), 0);
+	ck_assert_uint_eq(rvt_event(&r, RV_EV_RST, 1).flags, 0);
+}
+END_TEST
+
+/* --- order of ends */
+
+START_TEST(fin_is_sent_once)
+{
+	struct rv_stream *st = rvt_outbound(&r);
+
+	r.e->ops->shut(r.e, st);
+	r.e->ops->shut(r.e, st);
+	rvt_drain(&r, 0);
+	r.e->ops->shut(r.e, st);
+	r.e->ops->close(r.e, st, false, r.now);
+	r.e->ops->close(r.e, st, false, r.now);
+	rvt_drain(&r, 0);
+	rvt_want(&r, RVT_WU, RVT_FIN, 1, 0);
+	rvt_want_none(&r);
+}
+END_TEST
+
+START_TEST(fin_waits_for_bytes_without_credit)
+{
+	struct rv_stream *st = rvt_outbound(&r);
+	struct rvt_frame f;
+
+	rvt_send(&r, st, RV_WINDOW0 + 10);
+	r.e->ops->shut(r.e, st);
+	rvt_drain(&r, 0);
+	while (rvt_next(&r.out, &f))
+		ck_assert_uint_eq(f.flags, 0);
+	for (int i = 0; i < 10; i++) {
+		rvt_put(&r.in, RVT_WU, 0, 1, 1);
+		ck_assert_int_eq(rvt_feed(&r, 0), 0);
+		rvt_drain(&r, 0);
+		ck_assert(rvt_next(&r.out, &f));
+		ck_assert_uint_eq(f.len, 1);
+		ck_assert_uint_eq(f.flags, i == 9 ? RVT_FIN : 0);
+		rvt_want_none(&r);
+	}
+}
+END_TEST
+
+START_TEST(bytes_after_shut_are_dropped_and_reported)
+{
+	struct rv_stream *st = rvt_outbound(&r);
+
+	r.e->ops->shut(r.e, st);
+	rvt_send(&r, st, 100);
+	rvt_notify(&r);
+	ck_assert_uint_eq(rvt_seen(&r, 1)->taken, 100);
+	rvt_drain(&r, 0);
+	rvt_want(&r, RVT_WU, RVT_FIN, 1, 0);
+	rvt_want_none(&r);
+}
+END_TEST
+
+START_TEST(stream_is_gone_after_both_fins_and_all_taken)
+{
+	struct rv_stream *st = rvt_outbound(&r);
+
+	rvt_send(&r, st, 5000);
+	r.e->ops->shut(r.e, st);
+	rvt_put(&r.in, RVT_WU, RVT_FIN, 1, 0);
+	ck_assert_int_eq(rvt_feed(&r, 0), 0);
+	(void)rvt_event(&r, RV_EV_FIN, 1);
+	ck_assert_uint_eq(r.e->nstreams, 1);
+	/* In the gather but not taken: ended on the wire, not gone. */
+	ck_assert_uint_gt(r.e->ops->drain(r.e, r.g, r.now), 0);
+	ck_assert_uint_eq(r.e->nstreams, 0);
+	rvt_notify(&r);
+	rvt_no_event(&r);
+	rv_gather_sent(r.e, r.g, r.g->bytes - 1);
+	rvt_notify(&r);
+	rvt_no_event(&r);
+	rv_gather_sent(r.e, r.g, 1);
+	rv_gather_reset(r.g);
+	rvt_notify(&r);
+	(void)rvt_event(&r, RV_EV_GONE, 1);
+	ck_assert_uint_eq(rvt_seen(&r, 1)->taken, 5000);
+}
+END_TEST
+
+START_TEST(late_calls_on_an_ended_stream_are_harmless)
+{
+	struct rv_stream *st = rvt_outbound(&r);
+
+	rvt_put(&r.in, RVT_WU, RVT_RST, 1, 0);
+	ck_assert_int_eq(rvt_feed(&r, 0), 0);
+	(void)rvt_event(&r, RV_EV_RST, 1);
+	rvt_send(&r, st, 10);
+	r.e->ops->accept(r.e, st);
+	r.e->ops->shut(r.e, st);
+	r.e->ops->stop(r.e, st);
+	r.e->ops->consumed(r.e, st, 5, r.now);
+	r.e->ops->reset(r.e, st, 5);
+	r.e->ops->close(r.e, st, true, r.now);
+	r.e->ops->drop(r.e, st);
+	rvt_drain(&r, 0);
+	rvt_want_none(&r);
+	rvt_notify(&r);
+	(void)rvt_event(&r, RV_EV_GONE, 1);
+}
+END_TEST
+
+START_TEST(crossing_fins_leave_nothing)
+{
+	for (uint32_t i = 0; i < 100; i++) {
+		struct rv_stream *st = rvt_outbound(&r);
+		uint32_t id = st->id;
+
+		r.e->ops->close(r.e, st, false, r.now);
+		rvt_put(&r.in, RVT_WU, RVT_FIN, id, 0);
+		if (i % 2 == 0)
+			rvt_drain(&r, 0);
+		ck_assert_int_eq(rvt_feed(&r, 0), 0);
+		rvt_drain(&r, 0);
+		rvt_want(&r, RVT_WU, RVT_FIN, id, 0);
+		rvt_want_none(&r);
+		rvt_notify(&r);
+		(void)rvt_event(&r, RV_EV_GONE, id);
+	}
+	ck_assert_uint_eq(r.e->nstreams, 0);
+}
+END_TEST
+
+/* A late update for a stream that was closed must not cancel what is queued (rust-yamux 110). */
+START_TEST(credit_after_close_lets_the_rest_out)
+{
+	struct rv_stream *st = rvt_outbound(&r);
+	struct rvt_frame f;
+	uint64_t got = 0;
+	unsigned fins = 0;
+
+	rvt_send(&r, st, 300000);
+	r.e->ops->close(r.e, st, false, r.now);
+	rvt_put(&r.in, RVT_WU, 0, 1, 50000);
+	rvt_put(&r.in, RVT_WU, 0, 1, 50000);
+	ck_assert_int_eq(rvt_feed(&r, 0), 0);
+	rvt_drain(&r, 1000);
+	while (rvt_next(&r.out, &f)) {
+		ck_assert_uint_eq(f.flags & RVT_RST, 0);
+		ck_assert_uint_eq(fins, 0);
+		fins += (f.flags & RVT_FIN) != 0;
+		got += f.len;
+	}
+	ck_assert_uint_eq(got, 300000);
+	ck_assert_uint_eq(fins, 1);
+	rvt_put(&r.in, RVT_WU, RVT_FIN, 1, 0);
+	rvt_put(&r.in, RVT_WU, 0, 1, 50000);
+	ck_assert_int_eq(rvt_feed(&r, 0), 0);
+	rvt_drain(&r, 0);
+	rvt_want_none(&r);
+}
+END_TEST
+
+/* Dropping a handle right after writing: the reset is behind the bytes (rust-yamux 117). */
+START_TEST(drop_after_writes_sends_them_first)
+{
+	struct rv_stream *st = rvt_outbound(&r);
+
+	for (int i = 0; i < 3; i++)
+		rvt_send(&r, st, 11);
+	r.e->ops->drop(r.e, st);
+	rvt_drain(&r, 0);
+	rvt_want(&r, RVT_DATA, 0, 1, 33);
+	rvt_want(&r, RVT_WU, RVT_RST, 1, 0);
+	rvt_want_none(&r);
+}
+END_TEST
+
+START_TEST(goaway_and_fatal_errors_end_opens)
+{
+	struct rv_stream *st;
+
+	r.e->ops->goaway(r.e, 7);
+	r.e->ops->goaway(r.e, 8);
+	ck_assert_int_eq(r.e->ops->open(r.e, &st, r.now), REEVE_EGOAWAY);
+	rvt_drain(&r, 0);
+	rvt_want(&r, RVT_GOAWAY, 0, 0, 7);
+	rvt_want_none(&r);
+	rvt_put_raw(&r.in, 9, 0, 0, 0, 0);
+	ck_assert_int_eq(rvt_feed(&r, 0), REEVE_EPROTO);
+	ck_assert_int_eq(r.e->ops->open(r.e, &st, r.now), REEVE_ECLOSED);
+	rvt_drain(&r, 0);
+	rvt_want_none(&r); /* one go-away a connection */
+}
+END_TEST
+
+START_TEST(closing_tells_every_stream_once)
+{
+	struct rv_stream *a = rvt_outbound(&r), *b = rvt_outbound(&r), *st;
+
+	r.e->ops->close(r.e, b, false, r.now);
+	(void)syn(2);
+	r.e->ops->closing(r.e);
+	ck_assert_int_eq(r.e->ops->open(r.e, &st, r.now), REEVE_EGOAWAY);
+	rvt_notify(&r);
+	ck_assert(
+	    rvt_seen(&r, 1)->closing && rvt_seen(&r, 2)->closing && !rvt_seen(&r, 3)->closing);
+	ck_assert_uint_eq(r.nev - r.at, 2);
+	r.at = r.nev;
+	r.e->ops->shut(r.e, a);
+	r.e->ops->reset(r.e, rvt_seen(&r, 2)->st, 0);
+	rvt_put(&r.in, RVT_WU, RVT_FIN, 1, 0);
+	rvt_put(&r.in, RVT_WU, RVT_FIN, 3, 0);
+	ck_assert_int_eq(rvt_feed(&r, 0), 0);
+	ck_assert_uint_eq(r.e->nstreams, 3);
+	rvt_drain(&r, 0);
+	ck_assert_uint_eq(r.e->nstreams, 0);
+}
+END_TEST
+
+START_TEST(end_lets_go_of_everything)
+{
+	struct rv_stream *a = rvt_outbound(&r), *b = rvt_outbound(&r);
+
+	rvt_send(&r, a, 100000); /* partly in a gather */
+	rvt_send(&r, b, RV_WINDOW0 + 1);
+	(void)r.e->ops->drain(r.e, r.g, r.now);
+	(void)rvt_open(&r);
+	(void)syn(2);
+	r.e->ops->end(r.e);
+	r.e->ops->end(r.e);
+	ck_assert(!r.e->ops->has_output(r.e));
+	rvt_notify(&r);
+	ck_assert(!rvt_seen(&r, 1)->gone); /* still in the gather */
+	rv_gather_abort(r.e, r.g);
+	rvt_notify(&r);
+	for (unsigned i = 1; i <= r.nseen; i++)
+		ck_assert(r.seen[i].gone && r.seen[i].ended);
+	ck_assert_uint_eq(r.e->ops->next_deadline(r.e), UINT64_MAX);
+}
+END_TEST
+
+int
+main(void)
+{
+	Suite *s = suite_create("engine_stream");
+	TCase *t = tcase_create("stream");
+	SRunner *sr;
+	int failed;
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_test(t, open_without_data_sends_syn_at_the_next_drain);
+	tcase_add_test(t, open_with_data_sends_syn_on_it);
+	tcase_add_test(t, open_send_shut_is_one_frame);
+	tcase_add_test(t, open_shut_is_one_frame);
+	tcase_add_test(t, dialer_counts_odd_and_listener_even);
+	tcase_add_loop_test(t, ids_used_up_fail_opens_and_nothing_else, 0, 2);
+	tcase_add_loop_test(t, first_update_is_a_delta_on_256_kib, 0, 2);
+	tcase_add_test(t, accept_acknowledges_once);
+	tcase_add_loop_test(t, ack_rides_on_what_leaves_anyway, 0, 4);
+	tcase_add_test(t, lazy_ack_waits_for_an_own_frame);
+	tcase_add_test(t, ack_goes_to_a_stream_that_has_ended_its_direction);
+	tcase_add_test(t, own_streams_never_carry_ack);
+	tcase_add_loop_test(t, any_frame_of_the_peer_is_an_answer, 0, 5);
+	tcase_add_test(t, reset_after_an_answer_is_no_refusal);
+	tcase_add_test(t, fin_is_sent_once);
+	tcase_add_test(t, fin_waits_for_bytes_without_credit);
+	tcase_add_test(t, bytes_after_shut_are_dropped_and_reported);
+	tcase_add_test(t, stream_is_gone_after_both_fins_and_all_taken);
+	tcase_add_test(t, late_calls_on_an_ended_stream_are_harmless);
+	tcase_add_test(t, crossing_fins_leave_nothing);
+	tcase_add_test(t, credit_after_close_lets_the_rest_out);
+	tcase_add_test(t, drop_after_writes_sends_them_first);
+	tcase_add_test(t, goaway_and_fatal_errors_end_opens);
+	tcase_add_test(t, closing_tells_every_stream_once);
+	tcase_add_test(t, end_lets_go_of_everything);
+	suite_add_tcase(s, t);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
