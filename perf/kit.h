@@ -1,8 +1,8 @@
 /*
  * kit.h - what the perf programs share: time, options, medians, alternating rounds, JSON lines.
  *
- * Machines are noisy and drift, so contenders take turns round by round in one process and only medians
- * and ratios within a run are worth comparing.  One thread uses the kit.
+ * Machines are noisy and drift, so contenders take turns round by round in one process and only
+ * medians and ratios within a run are worth comparing.  One thread uses the kit.
  */
 #ifndef REEVE_PERF_KIT_H
 #define REEVE_PERF_KIT_H

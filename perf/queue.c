@@ -1,10 +1,11 @@
 /*
  * queue.c - what an item costs to hand over: our queues, and the usual ones beside them.
  *
- * Unless the name says "same thread" each figure is nanoseconds per item from producers to one consumer,
- * in steady state.  The cache-line round trip of the same run is the yardstick for those, an atomic
- * exchange for the same-thread ones.  The last part runs four producers freely on whatever processors
- * there are and looks for windows of 100 ms in which the queue nearly stood still.
+ * Unless the name says "same thread" each figure is nanoseconds per item from producers to one
+ * consumer, in steady state.  The cache-line round trip of the same run is the yardstick for
+ * those, an atomic exchange for the same-thread ones.  The last part runs four producers freely on
+ * whatever processors there are and looks for windows of 100 ms in which the queue nearly stood
+ * still.
  */
 #include <config.h>
 
@@ -404,7 +405,8 @@ run_exchange(void *arg)
 	return (double)(rvp_now_ns() - began) / n;
 }
 
-/* Free-running producers: items per second, and the windows in which fewer than 0.3 of the mean came. */
+/* Free-running producers: items per second, and the windows in which fewer than 0.3 of the mean
+ * came. */
 static double
 run_freely(unsigned count, unsigned windows, unsigned *starved)
 {

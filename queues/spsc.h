@@ -2,14 +2,16 @@
  * spsc.h - single-producer single-consumer ring of values.
  *
  * The indices, their free-running arithmetic and their placement on three cache lines are those of
- * Concurrency Kit's ck_ring; the slots are the caller's array and hold values.  ck_ring has no batch
- * calls and, in release 0.7.1, orders only stores before a slot is given back, which is too little on
- * ARM; so the copies are made here over its indices, with its fences: release before an index is
- * published, acquire after the other side's index was read.  On x86 both are compiler barriers.  A side
- * reads its own index plainly, as ck_ring does, so that ThreadSanitizer sees a second thread on that side.
+ * Concurrency Kit's ck_ring; the slots are the caller's array and hold values.  ck_ring has no
+ * batch calls and, in release 0.7.1, orders only stores before a slot is given back, which is too
+ * little on ARM; so the copies are made here over its indices, with its fences: release before an
+ * index is published, acquire after the other side's index was read.  On x86 both are compiler
+ * barriers.  A side reads its own index plainly, as ck_ring does, so that ThreadSanitizer sees a
+ * second thread on that side.
  *
- * One thread pushes, one thread pops.  Nothing here orders a push before a later look at whether the
- * consumer sleeps: that takes the full fence that parker.h has.  A ring must lie at a multiple of 64.
+ * One thread pushes, one thread pops.  Nothing here orders a push before a later look at whether
+ * the consumer sleeps: that takes the full fence that parker.h has.  A ring must lie at a multiple
+ * of 64.
  */
 #ifndef REEVE_QUEUES_SPSC_H
 #define REEVE_QUEUES_SPSC_H
@@ -25,15 +27,16 @@ struct rvq_ring {
 	struct ck_ring ck;
 } __attribute__((aligned(64)));
 
-/* size is a power of two and the length of every slot array used with the ring; it holds size - 1. */
+/* size is a power of two and the length of every slot array used with the ring; it holds size - 1.
+ *  */
 static inline void
 rvq_ring_init(struct rvq_ring *r, unsigned size)
 {
 	ck_ring_init(&r->ck, size);
 }
 
-/* Any thread: how many are in, at some moment during the call for the producer and the consumer, and
- * roughly for others (never more than the ring holds). */
+/* Any thread: how many are in, at some moment during the call for the producer and the consumer,
+ * and roughly for others (never more than the ring holds). */
 static inline unsigned
 rvq_ring_count(const struct rvq_ring *r)
 {
@@ -102,7 +105,7 @@ rvq_ring_release(struct rvq_ring *r, unsigned n)
 /*
  * RVQ_RING_DEFINE(name, type) makes, for slots of that type:
  *	bool name_push_spsc(r, slots, e)              producer: false when full
- *	unsigned name_push_batch_spsc(r, slots, e, n) producer: how many of e[0..n) fit, visible at once
+ *	unsigned name_push_batch_spsc(r, slots, e, n) producer: how many fit, visible at once
  *	bool name_pop_spsc(r, slots, out)             consumer: false when empty
  *	unsigned name_pop_batch_spsc(r, slots, out, n) consumer: how many it got, given back at once
  *	type *name_peek_spsc(r, slots)                consumer: the oldest, which stays, or NULL

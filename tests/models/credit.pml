@@ -1,18 +1,19 @@
 /*
  * credit.pml - Spin model of the credit rules between two actors that send to each other.
  *
- * Each side sends TOTAL bytes in frames of FRAME.  Data goes through a mailbox of CAP entries; credit
- * comes back merged in one counter per side, as a doorbell.  The rules: data needs credit, and credit is
- * granted for the window once; a sender uses whatever credit it has; the consumer returns credit after it
- * released the bytes, at half a window or before it waits with nothing left to read.
+ * Each side sends TOTAL bytes in frames of FRAME.  Data goes through a mailbox of CAP entries;
+ * credit comes back merged in one counter per side, as a doorbell.  The rules: data needs credit,
+ * and credit is granted for the window once; a sender uses whatever credit it has; the consumer
+ * returns credit after it released the bytes, at half a window or before it waits with nothing
+ * left to read.
  *
- * Checked: a sender with credit never meets a full mailbox; nobody holds more than a window; at rest
- * both sides got everything and have their whole credit back.
+ * Checked: a sender with credit never meets a full mailbox; nobody holds more than a window; at
+ * rest both sides got everything and have their whole credit back.
  *
  * BUG plants one mistake, which must be found:
  *	1  the mailbox has fewer entries than there are credits
  *	2  no credit: a sender blocks while the mailbox is full
- *	3  a sender waits for credit for its whole frame, and credit comes back at half a window only
+ *	3  a sender waits for a whole frame of credit, which comes back at half a window only
  *	4  credit is returned when the bytes arrive instead of when they are released
  *	5  the merged credit is read and then cleared in two steps
  */
@@ -55,7 +56,7 @@ end:	do
 		credit[me] = credit[me] - FRAME; sent[me] = sent[me] + FRAME
 #else
 	:: sent[me] < TOTAL && credit[me] > 0 ->
-		/* a frame goes out in as many pieces as credit cuts it into; single bytes may too */
+		/* a frame goes out in the pieces that credit cuts it into, or in single bytes */
 		atomic {
 			left = FRAME - sent[me] % FRAME;
 			if

@@ -1,9 +1,10 @@
 /*
  * mailbox.pml - Spin model of queues/mailbox.h and of the parking protocol of queues/park.h.
  *
- * POSTERS posters each post their one node TIMES times, again as soon as it was popped.  WORKERS workers
- * take the owner off a run queue, run a turn and sleep on one shared parking word.  Steps are those of
- * the C code; memory is sequentially consistent (mailbox_relacy.cc does the weak orders).
+ * POSTERS posters each post their one node TIMES times, again as soon as it was popped.  WORKERS
+ * workers take the owner off a run queue, run a turn and sleep on one shared parking word.  Steps
+ * are those of the C code; memory is sequentially consistent (mailbox_relacy.cc does the weak
+ * orders).
  *
  * Checked: the owner is in the run queue at most once and runs on one worker at a time; no node is
  * popped that was not posted; at rest every post was popped.
@@ -120,7 +121,10 @@ decide:
 		};
 		if
 		:: got
-		:: else -> atomic { nx = next[old]; if :: nx != NIL -> tail = nx; took(old) :: else fi }
+		:: else -> atomic {
+			nx = next[old];
+			if :: nx != NIL -> tail = nx; took(old) :: else fi
+		}
 		fi
 #endif
 	fi
@@ -157,7 +161,8 @@ end:	do
 		:: else -> break
 		od;
 		if :: got == 0 -> go_idle() :: else -> running-- fi;
-		/* not at rest: back into the queue; no wake-up, for this worker is awake and will look */
+		/* not at rest: back into the queue; no wake-up, for this worker is awake and will
+		 * look */
 		if :: rest == 0 -> atomic { runnable++; assert(runnable == 1) } :: else fi;
 		atomic { n = 0; old = 0; nx = 0; got = 0; rest = 0 }
 	:: runnable == 0 ->

@@ -1,10 +1,10 @@
 /*
  * mailbox_relacy.cc - the real queue headers under the Relacy race detector.
  *
- * Relacy runs random schedules under the C++11 memory model: a relaxed load may see old values, every
- * plain variable (RVQ_OWNED here) is checked for races, and a thread that waits for ever is found.  The
- * headers are the library's own; only the atomic types are Relacy's.  One build; the bug is chosen when it
- * is run: mailbox_relacy BUG [iterations].
+ * Relacy runs random schedules under the C++11 memory model: a relaxed load may see old values,
+ * every plain variable (RVQ_OWNED here) is checked for races, and a thread that waits for ever is
+ * found.  The headers are the library's own; only the atomic types are Relacy's.  One build; the
+ * bug is chosen when it is run: mailbox_relacy BUG [iterations].
  *
  * BUG 0 must pass.  The others must be found:
  *	1  release stores are relaxed (the link of a post)
@@ -36,8 +36,9 @@ static int planted;
 #include "queues/mailbox.h"
 #include "queues/park.h"
 #include "queues/ref.h"
-#include "queues/spsc.h"
 #include "queues/stack.h"
+
+#include "tests/models/relacy/ring_test.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -76,7 +77,8 @@ pop(rvq_mailbox *m)
 	return next;
 }
 
-/* Two posters, two workers that share a run queue of one entry.  A popped node is posted again at once. */
+/* Two posters, two workers that share a run queue of one entry.  A popped node is posted again at
+ * once. */
 struct owners : rl::test_suite<owners, 4> {
 	static const int posts = 2;
 	rvq_mailbox box;
@@ -151,7 +153,8 @@ struct owners : rl::test_suite<owners, 4> {
 	}
 };
 
-/* One pinned worker with an inbox; two threads make its two actors runnable, and it may be asleep. */
+/* One pinned worker with an inbox; two threads make its two actors runnable, and it may be asleep.
+ *  */
 struct parking : rl::test_suite<parking, 3> {
 	struct actor {
 		rvq_link link; /* first */
@@ -258,7 +261,8 @@ struct sleepers : rl::test_suite<sleepers, 3> {
 	}
 };
 
-/* Two ringers publish and ring; the owner looks only when a bit says so and must learn everything. */
+/* Two ringers publish and ring; the owner looks only when a bit says so and must learn everything.
+ *  */
 struct bells : rl::test_suite<bells, 3> {
 	static const int rings = 2;
 	rvq_mailbox box;
@@ -320,7 +324,8 @@ struct bells : rl::test_suite<bells, 3> {
 	}
 };
 
-/* Two pushers and a taker that closes: each link is taken or refused, and what is shared is freed once. */
+/* Two pushers and a taker that closes: each link is taken or refused, and what is shared is freed
+ * once. */
 struct closing : rl::test_suite<closing, 3> {
 	struct parcel {
 		rvq_link link; /* first */
@@ -378,102 +383,6 @@ struct closing : rl::test_suite<closing, 3> {
 		RL_ASSERT(seen == 0);
 		if (rvq_ref_put(&ref))
 			VAR(object) = 1;
-	}
-};
-
-/* What a slot of the ring holds: copying one reads and writes a checked variable. */
-struct slot {
-	rl::var<int> value;
-
-	slot()
-	{
-	}
-	slot(const slot &from)
-	{
-		VAR(value) = int(from.VAR(value));
-	}
-
-	slot &operator=(const slot &from)
-	{
-		VAR(value) = int(from.VAR(value));
-		return *this;
-	}
-};
-
-RVQ_RING_DEFINE(slot, slot)
-
-/* A ring of three places; singles and batches on both sides, all five values in order. */
-struct ring : rl::test_suite<ring, 2> {
-	static const int values = 5;
-	rvq_ring r;
-	slot slots[4];
-
-	void before()
-	{
-		rvq_ring_init(&r, 4);
-	}
-
-	void producer(unsigned step)
-	{
-		rl::backoff wait;
-		slot in[2];
-
-		for (int n = 0; n < values;) {
-			int got = 0;
-
-			VAR(in[0].value) = n;
-			VAR(in[1].value) = n + 1;
-			if (step == 1 || n + 1 == values)
-				got = slot_push_spsc(&r, slots, in);
-			else
-				got = slot_push_batch_spsc(&r, slots, in, 2);
-			step = 3 - step;
-			n += got;
-			if (got == 0)
-				wait.yield($);
-		}
-	}
-
-	void consumer()
-	{
-		rl::backoff wait;
-		slot out[2], *peeked;
-
-		for (int n = 0, kind = 0; n < values; kind++) {
-			int got = 0;
-
-			switch (kind % 3) {
-			case 0:
-				got = slot_pop_batch_spsc(&r, slots, out, 2);
-				break;
-			case 1:
-				got = slot_pop_spsc(&r, slots, out);
-				break;
-			default:
-				peeked = slot_peek_spsc(&r, slots);
-				if (peeked != NULL) {
-					out[0] = *peeked;
-					slot_drop_spsc(&r);
-					got = 1;
-				}
-			}
-			for (int i = 0; i < got; i++, n++) {
-				int value = VAR(out[i].value);
-				RL_ASSERT(value == n);
-			}
-			if (got == 0)
-				wait.yield($);
-		}
-	}
-
-	void thread(unsigned id)
-	{
-		if (id == 0)
-			producer(1);
-		else if (planted == 20)
-			producer(2);
-		else
-			consumer();
 	}
 };
 

@@ -1,8 +1,8 @@
 /*
  * tsan_planted.c - programs with a planted race, which ThreadSanitizer must report.
  *
- * Built once for each value of PLANT, in ThreadSanitizer builds only; tsan_planted.sh requires a report
- * from each but 0, and none from that one.
+ * Built once for each value of PLANT, in ThreadSanitizer builds only; tsan_planted.sh requires a
+ * report from each but 0, and none from that one.
  *	0  the same rig without a bug
  *	1  an object is written after the push that published it
  *	2  two producers on a single-producer ring

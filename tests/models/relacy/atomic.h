@@ -1,8 +1,8 @@
 /*
  * atomic.h - the macros of queues/atomic.h over the types of the Relacy race detector.
  *
- * Named by RVQ_ATOMIC_HEADER when mailbox_relacy.cc compiles the real headers.  The memory order of some
- * operations depends on which bug is planted (the list is in mailbox_relacy.cc).
+ * Named by RVQ_ATOMIC_HEADER when mailbox_relacy.cc compiles the real headers.  The memory order
+ * of some operations depends on which bug is planted (the list is in mailbox_relacy.cc).
  */
 #ifndef REEVE_TESTS_MODELS_RELACY_ATOMIC_H
 #define REEVE_TESTS_MODELS_RELACY_ATOMIC_H
