@@ -4,7 +4,7 @@
  * Everything in this folder that is not a Concurrency Kit ring reaches atomics through these macros,
  * and nothing outside this folder uses them.  The names say the order: rlx, acq, rel, ar (acquire and
  * release) and sc.  A model checker that has its own atomic types names a file in RVQ_ATOMIC_HEADER that
- * defines the same macros, and then checks the real headers (tests/models/relacy_atomic.h).
+ * defines the same macros, and then checks the real headers (tests/models/relacy/atomic.h).
  *
  * RVQ_OWNED marks a field that is not atomic because only one thread at a time may touch it; RVQ_VAR
  * reads or writes it.  They are plain C here and race-checked variables in the checker.

@@ -13,6 +13,8 @@
 #ifndef REEVE_QUEUES_SPSC_H
 #define REEVE_QUEUES_SPSC_H
 
+#include <stddef.h>
+
 #include <ck_pr.h>
 #include <ck_ring.h>
 
@@ -53,6 +55,13 @@ rvq_ring_room(const struct rvq_ring *r)
 	return r->ck.mask - (ck_pr_load_uint(&r->ck.p_tail) - head);
 }
 
+/* Producer: the slot that is i behind the last one pushed. */
+static inline unsigned
+rvq_ring_in(const struct rvq_ring *r, unsigned i)
+{
+	return (ck_pr_load_uint(&r->ck.p_tail) + i) & r->ck.mask;
+}
+
 /* Producer: makes n filled slots visible. */
 static inline void
 rvq_ring_publish(struct rvq_ring *r, unsigned n)
@@ -71,6 +80,13 @@ rvq_ring_filled(const struct rvq_ring *r)
 	/* pairs with rvq_ring_publish */
 	ck_pr_fence_acquire();
 	return tail - ck_pr_load_uint(&r->ck.c_head);
+}
+
+/* Consumer: the slot that is i behind the oldest one. */
+static inline unsigned
+rvq_ring_out(const struct rvq_ring *r, unsigned i)
+{
+	return (ck_pr_load_uint(&r->ck.c_head) + i) & r->ck.mask;
 }
 
 /* Consumer: gives n read slots back. */
@@ -98,7 +114,7 @@ rvq_ring_release(struct rvq_ring *r, unsigned n)
 	{                                                                                         \
 		if (RVQ_UNLIKELY(rvq_ring_room(r) == 0))                                          \
 			return false;                                                             \
-		slots[r->ck.p_tail & r->ck.mask] = *e;                                            \
+		slots[rvq_ring_in(r, 0)] = *e;                                                    \
 		rvq_ring_publish(r, 1);                                                           \
 		return true;                                                                      \
 	}                                                                                         \
@@ -106,12 +122,13 @@ rvq_ring_release(struct rvq_ring *r, unsigned n)
 	RVQ_UNUSED static inline unsigned name##_push_batch_spsc(                                 \
 	    struct rvq_ring *r, type *slots, type const *e, unsigned n)                           \
 	{                                                                                         \
-		unsigned room = rvq_ring_room(r), at = r->ck.p_tail, i;                           \
+		unsigned mask = r->ck.mask, room = rvq_ring_room(r);                              \
+		unsigned at = rvq_ring_in(r, 0), i;                                               \
                                                                                                   \
 		if (n > room)                                                                     \
 			n = room;                                                                 \
 		for (i = 0; i < n; i++)                                                           \
-			slots[(at + i) & r->ck.mask] = e[i];                                      \
+			slots[(at + i) & mask] = e[i];                                            \
 		if (n > 0)                                                                        \
 			rvq_ring_publish(r, n);                                                   \
 		return n;                                                                         \
@@ -121,7 +138,7 @@ rvq_ring_release(struct rvq_ring *r, unsigned n)
 	{                                                                                         \
 		if (RVQ_UNLIKELY(rvq_ring_filled(r) == 0))                                        \
 			return false;                                                             \
-		*out = slots[r->ck.c_head & r->ck.mask];                                          \
+		*out = slots[rvq_ring_out(r, 0)];                                                 \
 		rvq_ring_release(r, 1);                                                           \
 		return true;                                                                      \
 	}                                                                                         \
@@ -129,12 +146,13 @@ rvq_ring_release(struct rvq_ring *r, unsigned n)
 	RVQ_UNUSED static inline unsigned name##_pop_batch_spsc(                                  \
 	    struct rvq_ring *r, type *slots, type *out, unsigned n)                               \
 	{                                                                                         \
-		unsigned filled = rvq_ring_filled(r), at = r->ck.c_head, i;                       \
+		unsigned mask = r->ck.mask, filled = rvq_ring_filled(r);                          \
+		unsigned at = rvq_ring_out(r, 0), i;                                              \
                                                                                                   \
 		if (n > filled)                                                                   \
 			n = filled;                                                               \
 		for (i = 0; i < n; i++)                                                           \
-			out[i] = slots[(at + i) & r->ck.mask];                                    \
+			out[i] = slots[(at + i) & mask];                                          \
 		if (n > 0)                                                                        \
 			rvq_ring_release(r, n);                                                   \
 		return n;                                                                         \
@@ -144,7 +162,7 @@ rvq_ring_release(struct rvq_ring *r, unsigned n)
 	{                                                                                         \
 		if (rvq_ring_filled(r) == 0)                                                      \
 			return NULL;                                                              \
-		return &slots[r->ck.c_head & r->ck.mask];                                         \
+		return &slots[rvq_ring_out(r, 0)];                                                \
 	}                                                                                         \
                                                                                                   \
 	RVQ_UNUSED static inline void name##_drop_spsc(struct rvq_ring *r)                        \
