@@ -93,6 +93,17 @@ rvp_thread(pthread_t *t, void *(*fn)(void *), void *arg, int cpu)
 		(void)sched_setaffinity(0, sizeof(before), &before);
 }
 
+uint64_t
+rvp_rss(void)
+{
+	FILE *f = fopen("/proc/self/statm", "r");
+	unsigned long size, resident;
+
+	rvp_check(f != NULL && fscanf(f, "%lu %lu", &size, &resident) == 2, "statm");
+	fclose(f);
+	return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
 /* Processor time of the process, user and system. */
 static uint64_t
 cpu_ns(void)

@@ -69,6 +69,9 @@ void rvp_sockets_bare(enum rvp_transport t, int fd[2]);
 void rvp_thread(pthread_t *t, void *(*fn)(void *), void *arg, int cpu);
 #define RVP_ANY_CPU (-1)
 
+/* Bytes of memory that the process has resident. */
+uint64_t rvp_rss(void);
+
 /* Ends the program with a message if ok is not true. */
 void rvp_check(bool ok, const char *what);
 /* The same for a result of the library. */

@@ -6,6 +6,8 @@
 #include <sched.h>
 #include <string.h>
 
+#include "actors/runtime.h"
+#include "lib/alloc.h"
 #include "perf/kit.h"
 
 /* Workers inherit where their maker may run. */
@@ -83,4 +85,10 @@ rvp_nodes_totals(struct rvp_nodes *n, struct rvp_totals *t)
 	    .reads = rx.reads,
 	    .window_max = rx.window_max,
 	};
+}
+
+uint64_t
+rvp_heap(reeve_rt_t *rt)
+{
+	return rv_arena_bytes(rt->arena);
 }

@@ -26,4 +26,7 @@ void rvp_nodes_close(struct rvp_nodes *n);
 /* [0] as the sender, [1] as the receiver. */
 void rvp_nodes_totals(struct rvp_nodes *n, struct rvp_totals *t);
 
+/* Bytes that the runtime has from the allocator. */
+uint64_t rvp_heap(reeve_rt_t *rt);
+
 #endif
