@@ -23,7 +23,7 @@ struct row {
 	const char *wire; /* frames after the verb */
 };
 
-/* d: DATA, D: DATA[FIN], s: DATA[SYN], S: DATA[SYN|FIN], o: WU[SYN|FIN], f: WU[FIN], r: WU[RST]
+/* d: DATA, D: DATA and WU[FIN], s: DATA[SYN], S: DATA[SYN] and WU[FIN], o: WU[SYN|FIN], f: WU[FIN], r: WU[RST]
  * 9 or 0 */
 static const struct row rows[] = {
     {false, 0, false, PEER_OPEN, CLOSE, "o"},
@@ -76,13 +76,15 @@ want_wire(const char *w, uint32_t id, uint32_t code)
 			rvt_want(&r, RVT_DATA, 0, id, 5);
 			break;
 		case 'D':
-			rvt_want(&r, RVT_DATA, RVT_FIN, id, 5);
+			rvt_want(&r, RVT_DATA, 0, id, 5);
+			rvt_want(&r, RVT_WU, RVT_FIN, id, 0);
 			break;
 		case 's':
 			rvt_want(&r, RVT_DATA, RVT_SYN, id, 5);
 			break;
 		case 'S':
-			rvt_want(&r, RVT_DATA, RVT_SYN | RVT_FIN, id, 5);
+			rvt_want(&r, RVT_DATA, RVT_SYN, id, 5);
+			rvt_want(&r, RVT_WU, RVT_FIN, id, 0);
 			break;
 		case 'o':
 			rvt_want(&r, RVT_WU, RVT_SYN | RVT_FIN, id, 0);
