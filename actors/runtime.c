@@ -201,6 +201,12 @@ rva_rt_may_block(reeve_rt_t *rt)
 	return 0;
 }
 
+bool
+rva_rt_may_wait(reeve_rt_t *rt)
+{
+	return rva_rt_may_block(rt) == 0 && (!rt->external || rvq_cell64_get(&rt->runner) != 0);
+}
+
 struct rva_worker *
 rva_rt_place(reeve_rt_t *rt)
 {
@@ -422,6 +428,7 @@ reeve_rt_destroy(reeve_rt_t *rt)
 	else
 		while (reeve_rt_run(rt, 0) > 0)
 			;
+	rvq_cell64_put(&rt->runner, 0); /* calls on what is left wait for nobody */
 	free_rt(rt, rt->nworkers);
 }
 

@@ -46,6 +46,8 @@ struct reeve_rt {
 
 /* May the calling thread make a blocking call on rt?  0, REEVE_EWORKER, REEVE_EFORKED. */
 int rva_rt_may_block(reeve_rt_t *rt);
+/* May it also wait for an actor's turn: will somebody run it?  (An external runtime may never have been run.) */
+bool rva_rt_may_wait(reeve_rt_t *rt);
 /* 0, REEVE_EFORKED. */
 int rva_rt_alive(reeve_rt_t *rt);
 /* A worker for something new: the least loaded. */
