@@ -426,8 +426,9 @@ reeve_rt_destroy(reeve_rt_t *rt)
 	if (!rt->external)
 		stop_workers(rt, rt->nworkers);
 	else
-		while (reeve_rt_run(rt, 0) > 0)
-			;
+		rvq_cell32_put(&rt->workers[0].stop, 1);
+	while (rt->external && reeve_rt_run(rt, 0) > 0)
+		;
 	rvq_cell64_put(&rt->runner, 0); /* calls on what is left wait for nobody */
 	free_rt(rt, rt->nworkers);
 }
@@ -463,6 +464,8 @@ reeve_rt_run(reeve_rt_t *rt, int64_t timeout_ms)
 	before = rv_pool_current();
 	rv_pool_enter(w->pool);
 	deadline = rv_deadline_us(rv_clock_us(), timeout_ms);
+	if (rvq_cell32_get(&w->stop) != 0)
+		rva_dials_end(w);
 	do
 		done += rva_worker_pass(w, done > 0 ? 0 : deadline);
 	while (rva_worker_busy(w) && ++passes < EXTERNAL_PASSES);

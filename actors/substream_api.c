@@ -110,6 +110,11 @@ reeve_write_buf(reeve_stream_t *s, reeve_buf_t *b)
 
 	REEVE_REQUIRE(b != NULL, REEVE_EINVAL);
 	rc = s == NULL ? REEVE_EINVAL : may_block(s);
+	if (rc == 0 && rv_buf_len(b) == 0) {
+		rv_buf_unref(b);
+		rc = rva_rc(&s->wr_rc);
+		return rc == RVA_RC_OPEN ? 0 : rc;
+	}
 	p = rc == 0 ? rva_port_of(s) : NULL;
 	if (p == NULL) {
 		rv_buf_unref(b);
