@@ -389,7 +389,7 @@ reeve_rt_shutdown(reeve_rt_t *rt, int64_t timeout_ms)
 		end_all(rt, 0);
 		(void)wait_empty(rt, UINT64_MAX, false);
 	}
-	return rc;
+	return rc == 0 && rvq_cell32_swap(&rt->cut, 0) != 0 ? REEVE_ETIMEDOUT : rc;
 }
 
 /* In a forked child no thread of ours exists and locks may be held for ever: close what is ours, touch nothing else. */

@@ -31,6 +31,7 @@ struct reeve_rt {
 	char name[10];
 	/* any thread */
 	struct rvq_cell32 stopping; /* no new connections, listeners, actors */
+	struct rvq_cell32 cut; /* a connection was still open when the shutdown's time was over */
 	struct rvq_cell32 running;  /* external mode: somebody is in reeve_rt_run */
 	struct rvq_cell64 runner;   /* external mode: pthread_t of the last one who was */
 	struct rvq_gauge nconns;
