@@ -198,8 +198,11 @@ int
 reeve_deadline(reeve_stream_t *s, int dir, int64_t timeout_ms)
 {
 	uint64_t at;
+	int rc;
 
 	REEVE_REQUIRE(s != NULL && (dir & ~(REEVE_RD | REEVE_WR)) == 0 && dir != 0, REEVE_EINVAL);
+	rc = rva_rt_alive(s->conn->rt);
+	REEVE_REQUIRE(rc == 0, rc);
 	at = timeout_ms < 0 ? 0 : rv_deadline_us(rv_clock_us(), timeout_ms);
 	if (dir & REEVE_RD)
 		rvq_cell64_put(&s->rd_deadline, at);
