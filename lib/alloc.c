@@ -15,6 +15,12 @@ struct rv_arena {
 	reeve_alloc_t a; /* immutable */
 	struct rvq_ref refs;
 	struct rvq_gauge allocs, bytes;
+	/* written by the one caller of rv_arena_keep, read by whoever drops the last reference */
+	unsigned nkept;
+	struct {
+		void *p;
+		size_t size;
+	} kept[RV_ARENA_KEEP];
 };
 
 static void *
@@ -65,8 +71,23 @@ rv_arena_unref(struct rv_arena *ar)
 {
 	reeve_alloc_t use = ar->a;
 
-	if (rvq_ref_put(&ar->refs))
-		use.free(use.ctx, ar, sizeof(*ar));
+	if (!rvq_ref_put(&ar->refs))
+		return;
+	for (unsigned i = 0; i < ar->nkept; i++)
+		use.free(use.ctx, ar->kept[i].p, ar->kept[i].size);
+	use.free(use.ctx, ar, sizeof(*ar));
+}
+
+void
+rv_arena_keep(struct rv_arena *ar, void *p, size_t size)
+{
+	if (p == NULL)
+		return;
+	REEVE_ASSERT(ar->nkept < RV_ARENA_KEEP);
+	ar->kept[ar->nkept].p = p;
+	ar->kept[ar->nkept++].size = size;
+	rvq_gauge_sub(&ar->bytes, size);
+	rv_arena_unref(ar); /* the block's: the caller holds another */
 }
 
 void *

@@ -24,6 +24,11 @@ void *rv_zalloc(struct rv_arena *ar, size_t size);
 /* p may be NULL; size as given at allocation. */
 void rv_free(struct rv_arena *ar, void *p, size_t size);
 
+/* Give a block (at most RV_ARENA_KEEP of them) to the arena, to be freed with it, for what handles may still
+ * look at after the runtime is gone.  One caller, who holds a reference of his own. */
+#define RV_ARENA_KEEP 2
+void rv_arena_keep(struct rv_arena *ar, void *p, size_t size);
+
 /* Blocks taken from the allocator since creation, and bytes out now (gauges, any thread; the arena
  * itself is in neither). */
 uint64_t rv_arena_allocs(const struct rv_arena *ar);

@@ -214,12 +214,15 @@ rv_chain_cut(struct rv_chain *c, struct rv_slab *s, uint32_t off, uint32_t len)
 	return 0;
 }
 
-/* May bytes be appended to the block of b, which is the last buffer of a chain? */
+/* May bytes be appended to the block of b, which is the last buffer of a chain?  Only if nobody
+ * else can see the block and it is not one that a reader fills or the application owns. */
 static bool
 copy_open(const reeve_buf_t *b)
 {
-	return b != NULL && b->slab->cls < RV_64K && b->off + b->len == b->slab->used &&
-	    rvq_ref_single(&b->refs) && rvq_ref_single(&b->slab->refs);
+	if (b == NULL || b->slab->cls >= RV_64K || b->off + b->len != b->slab->used)
+		return false;
+	REEVE_ASSERT(rvq_ref_single(&b->refs));
+	return rvq_ref_single(&b->slab->refs);
 }
 
 /* A chain of new copy blocks that hold n bytes.  grow: begin with the larger size. */

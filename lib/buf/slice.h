@@ -26,6 +26,11 @@ rv_buf_data(const reeve_buf_t *b)
 {
 	return b->slab->data + b->off;
 }
+static inline size_t
+rv_buf_len(const reeve_buf_t *b)
+{
+	return b->len;
+}
 void rv_buf_unref(reeve_buf_t *b); /* any thread; NULL ignored */
 
 /* A queue of buffers linked through next: only buffers that nobody else holds may be in one, and

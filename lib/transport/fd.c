@@ -107,8 +107,18 @@ fd_close(struct rv_transport *t)
 	rv_free(f->arena, f, sizeof(*f));
 }
 
+static int
+sock_shut(struct rv_transport *t)
+{
+	return shutdown(fd_of(t), SHUT_WR) < 0 ? REEVE_ESYS_BASE - errno : 0;
+}
+
 static const struct rv_transport_ops sock_ops = {
-    .readv = sock_readv, .writev = sock_writev, .fd = fd_poll, .close = fd_close};
+    .readv = sock_readv,
+    .writev = sock_writev,
+    .fd = fd_poll,
+    .shut = sock_shut,
+    .close = fd_close};
 static const struct rv_transport_ops file_ops = {
     .readv = file_readv, .writev = file_writev, .fd = fd_poll, .close = fd_close};
 
@@ -171,4 +181,12 @@ rv_fd_transport(struct rv_transport **t, struct rv_arena *ar, int fd)
 	f->fd = fd;
 	*t = &f->t;
 	return 0;
+}
+
+void
+rv_fd_transport_forget(struct rv_transport *t)
+{
+	struct fd_transport *f = (struct fd_transport *)t;
+
+	rv_free(f->arena, f, sizeof(*f));
 }

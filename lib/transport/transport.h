@@ -16,13 +16,14 @@ struct rv_transport_ops {
 	reeve_ssize (*readv)(struct rv_transport *t, const struct iovec *v, int n);
 	/* > 0 bytes taken, REEVE_EAGAIN (nothing taken), or an error. */
 	reeve_ssize (*writev)(struct rv_transport *t, const struct iovec *v, int n);
-	/* Optional, both or none: hand over received buffers (one reference each, at most max,
-	 * their number in *n), bytes as result like readv; and take buffers to send, their
-	 * number in *taken: consumes those it took, bytes as result like writev. */
-	reeve_ssize (*take)(struct rv_transport *t, reeve_buf_t **out, int max, int *n);
-	reeve_ssize (*give)(struct rv_transport *t, reeve_buf_t **in, int n, int *taken);
-	int (*fd)(
-	    struct rv_transport *t); /* descriptor to poll, or -1: it tells readiness itself */
+	/* Optional, instead of readv: hand over a block of received bytes (one reference; the receiver is its owner from
+	 * now on), bytes from *off.  Bytes, 0 end, REEVE_EAGAIN, or an error. */
+	reeve_ssize (*take)(struct rv_transport *t, struct rv_slab **s, uint32_t *off);
+	/* Optional: whom to tell of readiness (reeve_transport_ready); borrowed until close. */
+	void (*attach)(struct rv_transport *t, reeve_ctl_t *k);
+	int (*fd)(struct rv_transport *t); /* descriptor to poll, or -1: it tells readiness itself */
+	/* Optional: no more bytes from us (half-close of the pipe).  0 or an error. */
+	int (*shut)(struct rv_transport *t);
 	void (*close)(struct rv_transport *t); /* the last call; frees t */
 };
 
@@ -45,6 +46,8 @@ struct rv_transport {
  * failure fd is still the caller's. REEVE_EINVAL (a socket of another type), REEVE_ENOMEM, a
  * system error. */
 int rv_fd_transport(struct rv_transport **t, struct rv_arena *ar, int fd);
+/* Free one that was never used; the descriptor is the caller's again. */
+void rv_fd_transport_forget(struct rv_transport *t);
 
 /* Bytes that may wait unsent in the kernel: what is committed there is ahead of everything more
  * urgent. */

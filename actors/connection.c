@@ -1,0 +1,527 @@
+/* connection.c - beginning and ending of a connection, its bell, its rings and its timer.
+ *
+ * Owner: the connection's worker.  Reading is in connection_rx.c, writing in connection_tx.c. */
+#include <config.h>
+
+#include "actors/connection.h"
+
+#include <string.h>
+
+#include "actors/substream.h"
+#include "lib/alloc.h"
+#include "lib/check.h"
+#include "lib/clock.h"
+#include "lib/config.h"
+
+#define PAUSE_US 5000 /* between two looks at a full receive budget */
+#define CTL_RESERVE 4 /* places for what is not the engine's: the answer to the one open in flight, the end */
+
+/* --- the engine's sink: events go to the substreams' ring, openings and answers to the controller's --- */
+
+static unsigned
+sink_room(void *ctx)
+{
+	struct reeve_conn *c = ctx;
+	unsigned down = rvq_ring_room(&c->down), ctl = rvq_ring_room(&c->to_ctl);
+
+	ctl = ctl > CTL_RESERVE ? ctl - CTL_RESERVE : 0;
+	return down < ctl ? down : ctl;
+}
+
+static void
+push_ctl(struct reeve_conn *c, const struct rva_ctlmsg *m)
+{
+	bool pushed = rva_ctlring_push_spsc(&c->to_ctl, c->to_ctl_slots, m);
+
+	REEVE_ASSERT(pushed);
+	(void)pushed;
+	rvq_counter_add(&c->messages, 1);
+}
+
+static void
+sink_emit(void *ctx, const struct rv_event *ev)
+{
+	struct reeve_conn *c = ctx;
+	struct rva_ctlmsg m = {.n = ev->n};
+
+	switch (ev->kind) {
+	case RV_EV_OPEN:
+		m.kind = RVA_CTL_INBOUND;
+		m.s = (struct reeve_stream *)(void *)ev->st;
+		rva_stream_begin(m.s, c, true);
+		break;
+	case RV_EV_SLOT:
+		m.kind = RVA_CTL_SLOT;
+		break;
+	case RV_EV_PONG:
+		m.kind = RVA_CTL_PONG;
+		break;
+	case RV_EV_GOAWAY:
+		/* Code 0: streams go on, waiting opens are tried again and refused.  Others: flush ends it. */
+		c->peer_leaves = true;
+		c->hard_goaway = ev->n != 0;
+		rva_conn_dirty(c);
+		m.kind = RVA_CTL_SLOT;
+		break;
+	default:
+		(void)rva_down_push_spsc(&c->down, c->down_slots, ev);
+		rvq_counter_add(&c->messages, 1);
+		return;
+	}
+	push_ctl(c, &m);
+}
+
+void
+rva_conn_deliver(struct reeve_conn *c)
+{
+	struct rva_ctlmsg m;
+	struct rv_event ev;
+
+	while (rva_ctlring_pop_spsc(&c->to_ctl, c->to_ctl_slots, &m))
+		rva_ctl_on(&c->ctl, &m);
+	while (rva_down_pop_spsc(&c->down, c->down_slots, &ev))
+		rva_stream_on((struct reeve_stream *)(void *)ev.st, &ev);
+}
+
+/* --- messages to the connection --- */
+
+void
+rva_conn_up(struct reeve_conn *c, const struct rva_up *m)
+{
+	if (c->state == RVA_CONN_ENDED) {
+		if (m->buf != NULL)
+			rv_buf_unref(m->buf);
+		return;
+	}
+	rvq_counter_add(&c->messages, 1);
+	if (!rva_upring_push_spsc(&c->up, c->up_slots, m)) {
+		rva_conn_absorb(c);
+		(void)rva_upring_push_spsc(&c->up, c->up_slots, m);
+	}
+	rva_conn_dirty(c);
+}
+
+void
+rva_conn_tell(struct reeve_conn *c, const struct rva_ctlmsg *m)
+{
+	if (c->state == RVA_CONN_ENDED)
+		return;
+	rvq_counter_add(&c->messages, 1);
+	if (!rva_ctlring_push_spsc(&c->from_ctl, c->from_ctl_slots, m)) {
+		rva_conn_absorb(c);
+		(void)rva_ctlring_push_spsc(&c->from_ctl, c->from_ctl_slots, m);
+	}
+	rva_conn_dirty(c);
+}
+
+void
+rva_conn_begin_close(struct reeve_conn *c, uint64_t deadline)
+{
+	if (c->state == RVA_CONN_ENDED)
+		return;
+	if (c->state == RVA_CONN_OPEN) {
+		c->state = RVA_CONN_CLOSING;
+		c->engine->ops->closing(c->engine);
+	}
+	if (deadline < c->close_deadline)
+		c->close_deadline = deadline;
+	rva_conn_dirty(c);
+}
+
+static void
+open_stream(struct reeve_conn *c, const struct rva_ctlmsg *m)
+{
+	struct rva_ctlmsg answer = {.op = m->op, .kind = RVA_CTL_OPENED};
+	struct rv_stream *st = NULL;
+
+	if (c->state != RVA_CONN_OPEN)
+		answer.rc = REEVE_ECLOSED;
+	else
+		answer.rc = c->engine->ops->open(c->engine, &st, c->w->now);
+	if (answer.rc == 0) {
+		answer.s = (struct reeve_stream *)(void *)st;
+		rva_stream_begin(answer.s, c, false);
+	}
+	push_ctl(c, &answer);
+}
+
+static void
+on_ctl(struct reeve_conn *c, const struct rva_ctlmsg *m)
+{
+	switch (m->kind) {
+	case RVA_CTL_OPEN:
+		open_stream(c, m);
+		break;
+	case RVA_CTL_ACCEPTED:
+		if (!m->s->gone && c->state != RVA_CONN_ENDED)
+			c->engine->ops->accept(c->engine, &m->s->wire);
+		break;
+	case RVA_CTL_PING:
+		if (c->state != RVA_CONN_ENDED)
+			(void)c->engine->ops->ping(c->engine, c->w->now);
+		break;
+	case RVA_CTL_CLOSE:
+		rva_conn_begin_close(c, m->n);
+		break;
+	default:
+		break;
+	}
+}
+
+static void
+on_up(struct reeve_conn *c, const struct rva_up *m)
+{
+	const struct rv_engine_ops *ops = c->engine->ops;
+	struct rv_stream *st = &m->s->wire;
+
+	if (m->s->gone || c->state == RVA_CONN_ENDED) {
+		if (m->buf != NULL)
+			rv_buf_unref(m->buf);
+		return;
+	}
+	switch (m->kind) {
+	case RVA_UP_SEND:
+		ops->send(c->engine, st, m->buf);
+		break;
+	case RVA_UP_CONSUMED:
+		ops->consumed(c->engine, st, m->n, c->w->now);
+		break;
+	case RVA_UP_SHUT:
+		ops->shut(c->engine, st);
+		break;
+	case RVA_UP_STOP:
+		ops->stop(c->engine, st);
+		break;
+	case RVA_UP_RESET:
+		ops->reset(c->engine, st, m->n);
+		break;
+	case RVA_UP_CLOSE:
+		ops->close(c->engine, st, m->n != 0, c->w->now);
+		break;
+	case RVA_UP_DROP:
+		ops->drop(c->engine, st);
+		break;
+	default:
+		break;
+	}
+}
+
+void
+rva_conn_absorb(struct reeve_conn *c)
+{
+	struct rva_ctlmsg cm;
+	struct rva_up um;
+
+	while (rva_upring_pop_spsc(&c->up, c->up_slots, &um))
+		on_up(c, &um);
+	while (rva_ctlring_pop_spsc(&c->from_ctl, c->from_ctl_slots, &cm))
+		on_ctl(c, &cm);
+}
+
+/* --- scheduling on the worker --- */
+
+void
+rva_conn_dirty(struct reeve_conn *c)
+{
+	if (c->in_dirty)
+		return;
+	c->in_dirty = true;
+	c->dirty_next = NULL;
+	*c->w->dirty_tail = c;
+	c->w->dirty_tail = &c->dirty_next;
+}
+
+void
+rva_conn_want_read(struct reeve_conn *c)
+{
+	if (c->in_read)
+		return;
+	c->in_read = true;
+	c->read_next = NULL;
+	*c->w->read_tail = c;
+	c->w->read_tail = &c->read_next;
+}
+
+static void
+on_ready(struct rva_source *s, int events)
+{
+	struct reeve_conn *c = rva_container(s, struct reeve_conn, source);
+
+	if (c->state == RVA_CONN_ENDED)
+		return;
+	if (events & RVA_HUP)
+		c->hup = true;
+	if (events & RVA_READ) {
+		c->readable = true;
+		rva_conn_want_read(c);
+	}
+	if (events & RVA_WRITE) {
+		c->writable = true;
+		rva_conn_dirty(c);
+	}
+}
+
+/* --- timer --- */
+
+static void
+on_timer(struct rva_timer *t, uint64_t now)
+{
+	struct reeve_conn *c = rva_container(t, struct reeve_conn, timer);
+	int rc;
+
+	if (c->state == RVA_CONN_ENDED)
+		return;
+	if (now >= c->linger_deadline) { /* all was sent, the peer just does not close */
+		rva_conn_end(c, 0, REEVE_BY_US, "REEVE-CONN-0010");
+	} else if (now >= c->close_deadline) {
+		rva_conn_end(c, REEVE_ETIMEDOUT, REEVE_BY_US, "REEVE-CONN-0002");
+	} else if (now >= c->stall_deadline) {
+		rva_conn_end(c, REEVE_ETIMEDOUT, REEVE_BY_TRANSPORT, "REEVE-CONN-0003");
+	} else if ((rc = c->engine->ops->tick(c->engine, now)) < 0) {
+		rva_conn_end(c, rc, REEVE_BY_PEER, c->engine->reason.id);
+	} else {
+		if (c->paused)
+			rva_conn_want_read(c);
+		rva_conn_dirty(c);
+	}
+}
+
+void
+rva_conn_rearm(struct reeve_conn *c)
+{
+	uint64_t at = c->engine->ops->next_deadline(c->engine);
+
+	if (c->close_deadline < at)
+		at = c->close_deadline;
+	if (c->stall_deadline < at)
+		at = c->stall_deadline;
+	if (c->linger_deadline < at)
+		at = c->linger_deadline;
+	if (c->paused && c->w->now + PAUSE_US < at)
+		at = c->w->now + PAUSE_US;
+	/* A deadline that has moved away is found out when the old one comes: it moves with every byte received. */
+	if (!rva_timer_armed(&c->timer) || at < c->timer.when)
+		rva_timer_set(&c->w->wheel, &c->timer, at);
+}
+
+/* --- end --- */
+
+static void
+let_go_of_io(struct reeve_conn *c)
+{
+	int fd = c->transport->ops->fd(c->transport);
+
+	if (fd >= 0)
+		rva_poller_remove(&c->w->poller, fd);
+	if (c->gather != NULL) {
+		rv_gather_abort(c->engine, c->gather);
+		rva_gather_put(c->w, c->gather);
+		c->gather = NULL;
+	}
+	if (c->slab != NULL)
+		rv_slab_unref(c->slab);
+	c->slab = NULL;
+	rv_chain_clear(&c->unread);
+	c->transport->ops->close(c->transport);
+	c->transport = NULL;
+	rva_timer_clear(&c->w->wheel, &c->timer);
+}
+
+/* Streams that have ended and been told need no engine any more. */
+static void
+finish(struct reeve_conn *c)
+{
+	struct rva_ctlmsg m = {.kind = RVA_CTL_ENDED};
+
+	rva_conn_absorb(c);
+	while (!c->engine->ops->notify(c->engine) || rvq_ring_count(&c->down) != 0)
+		rva_conn_deliver(c);
+	rva_conn_absorb(c);
+	push_ctl(c, &m);
+	rva_conn_deliver(c);
+	rva_rt_remove_conn(c->rt, c);
+	rva_conn_unref(c); /* the runtime's */
+}
+
+void
+rva_conn_end(struct reeve_conn *c, int rc, uint32_t by, const char *id)
+{
+	if (c->state == RVA_CONN_ENDED)
+		return;
+	rva_conn_absorb(c);
+	rva_conn_deliver(c); /* bytes that came before the end are delivered before it */
+	c->state = RVA_CONN_ENDED;
+	c->reason = c->engine->reason;
+	c->reason.size = sizeof(c->reason);
+	c->reason.rc = rc;
+	c->reason.by = by;
+	c->reason.id = id != NULL ? id : "";
+	rv_log(&c->rt->log, rc < 0 && rc != REEVE_EEND && rc != REEVE_ECLOSED ? REEVE_LOG_WARN : REEVE_LOG_DEBUG,
+	    c->reason.id, "connection ended: %s", reeve_strerror(rc));
+	let_go_of_io(c);
+	c->engine->ops->end(c->engine);
+	rvq_cell32_put(&c->ended, 1);
+	finish(c);
+}
+
+/* --- bell --- */
+
+static void
+start(struct reeve_conn *c)
+{
+	int fd = c->transport->ops->fd(c->transport), rc = 0;
+
+	if (fd >= 0)
+		rc = rva_poller_add(&c->w->poller, fd, &c->source);
+	if (rc < 0) {
+		rva_conn_end(c, rc, REEVE_BY_US, "REEVE-CONN-0004");
+		return;
+	}
+	c->writable = true;
+	c->readable = true;
+	rva_conn_want_read(c);
+	rva_conn_dirty(c);
+}
+
+static void
+conn_on(struct rva_actor *a, struct rvq_node *n)
+{
+	struct reeve_conn *c = rva_container(a, struct reeve_conn, actor);
+	uint32_t bits = rvq_bell_answer(&c->bell);
+	int events = 0;
+
+	(void)n; /* nothing but the bell is ever posted */
+	if (bits & RVA_CONN_FREE) {
+		if (c->in_dirty || c->in_read) /* still on a list of the worker: after the next pass */
+			rva_ring(a, &c->bell, RVA_CONN_FREE);
+		else
+			a->dead = true;
+	}
+	if (c->state == RVA_CONN_ENDED)
+		return;
+	if (bits & RVA_CONN_START)
+		start(c);
+	if (bits & RVA_CONN_ABORT) {
+		rva_conn_end(c, -(int)rvq_cell32_get(&c->abort_rc), REEVE_BY_US, "REEVE-CONN-0001");
+		return;
+	}
+	if (bits & RVA_CONN_CLOSE)
+		rva_conn_begin_close(c, rvq_cell64_get(&c->close_at));
+	if (bits & RVA_CONN_GOAWAY) {
+		c->engine->ops->goaway(c->engine, (uint32_t)(rvq_cell64_get(&c->goaway) - 1));
+		rva_conn_dirty(c);
+	}
+	if (bits & RVA_CONN_READABLE)
+		events |= RVA_READ;
+	if (bits & RVA_CONN_WRITABLE)
+		events |= RVA_WRITE;
+	if (events != 0)
+		on_ready(&c->source, events);
+}
+
+static void
+conn_free(struct rva_actor *a)
+{
+	struct reeve_conn *c = rva_container(a, struct reeve_conn, actor);
+	struct rv_arena *ar = c->arena;
+
+	if (c->engine != NULL)
+		c->engine->ops->destroy(c->engine);
+	rv_budget_unref(c->budget);
+	rv_free(ar, c, sizeof(*c));
+}
+
+static const struct rva_actor_ops conn_ops = {conn_on, conn_free};
+
+void
+rva_conn_ref(struct reeve_conn *c)
+{
+	rvq_ref_get(&c->refs);
+}
+
+void
+rva_conn_unref(struct reeve_conn *c)
+{
+	/* The controller goes first, then the connection: neither is on a run list when the memory goes. */
+	if (rvq_ref_put(&c->refs))
+		rva_ring(&c->ctl.actor, &c->ctl.bell, RVA_CTL_FREE);
+}
+
+/* --- beginning --- */
+
+static int
+make_engine(struct reeve_conn *c)
+{
+	struct rv_engine_cfg cfg = {
+	    .user = c->cfg,
+	    .role = c->role,
+	    .record_size = sizeof(struct reeve_stream),
+	    .arena = c->arena,
+	    .budget = c->budget,
+	    .sink = {sink_emit, sink_room, c},
+	    .now = rv_clock_us(),
+	};
+
+	return rv_engine_create(&c->engine, &cfg);
+}
+
+static void
+init_rings(struct reeve_conn *c)
+{
+	rvq_ring_init(&c->down, RVA_DOWN);
+	rvq_ring_init(&c->up, RVA_UP);
+	rvq_ring_init(&c->to_ctl, RVA_CTL);
+	rvq_ring_init(&c->from_ctl, RVA_CTL);
+}
+
+int
+rva_conn_create(struct reeve_conn **out, const struct rva_conn_args *args)
+{
+	struct reeve_conn *c;
+	reeve_cfg_t cfg;
+	int rc;
+
+	REEVE_REQUIRE(args->role == REEVE_DIALER || args->role == REEVE_LISTENER, REEVE_EINVAL);
+	rc = rv_cfg_resolve(&cfg, args->cfg);
+	REEVE_REQUIRE(rc == 0, rc);
+	c = rv_alloc(args->rt->arena, sizeof(*c), 64);
+	REEVE_REQUIRE(c != NULL, REEVE_ENOMEM);
+	memset(c, 0, sizeof(*c));
+	c->rt = args->rt;
+	c->arena = args->rt->arena;
+	c->w = rva_rt_place(args->rt);
+	c->cfg = cfg;
+	c->role = args->role;
+	c->close_deadline = c->stall_deadline = c->linger_deadline = UINT64_MAX;
+	c->timer.fn = on_timer;
+	c->source.ready = on_ready;
+	rva_actor_init(&c->actor, c->w, &conn_ops);
+	rvq_bell_init(&c->bell);
+	rvq_ref_init(&c->refs, 2); /* the runtime's and the handles' */
+	init_rings(c);
+	rva_ctl_init(&c->ctl, c);
+	c->budget = rv_budget_create(c->arena, cfg.max_recv, args->rt->budget);
+	rc = c->budget == NULL ? REEVE_ENOMEM : make_engine(c);
+	if (rc == 0)
+		rc = rva_rt_add_conn(args->rt, c);
+	if (rc < 0) {
+		conn_free(&c->actor);
+		return rc;
+	}
+	c->transport = args->transport;
+	if (args->unread != NULL) {
+		c->unread = *args->unread;
+		rv_chain_init(args->unread);
+	}
+	if (c->transport->ops->attach != NULL)
+		c->transport->ops->attach(c->transport, &c->ctl);
+	*out = c;
+	rva_ring(&c->actor, &c->bell, RVA_CONN_START);
+	return 0;
+}
+
+bool
+rva_conn_pinned_hard(const struct reeve_conn *c)
+{
+	return rvq_gauge_get(&c->budget->held) > 2 * rvq_counter_get(&c->engine->stats.unread) + (1u << 20);
+}

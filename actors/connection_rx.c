@@ -1,0 +1,185 @@
+/* connection_rx.c - the receiving side: one budgeted turn of reading, parsing and delivering.
+ *
+ * Bytes are read into a slab borrowed from the worker, parsed in place and handed on as slices of it; a body that is
+ * split over two slabs is two slices.  The slab goes back when nothing more is to be read.  Reading never waits for
+ * writing; it stops only when the connection holds as many received bytes as it may. */
+#include <config.h>
+
+#include "actors/connection.h"
+
+#include <string.h>
+
+#define READ_BUDGET (256u * 1024) /* bytes of one turn: a heavy connection does not starve a light one */
+#define SLAB_MIN 16384            /* a slab with less room left is not filled any further */
+
+/* Parse bytes [off, off + len) of s, delivering whenever the rings are full.  False: the connection has ended. */
+static bool
+parse(struct reeve_conn *c, struct rv_slab *s, uint32_t off, uint32_t len)
+{
+	reeve_ssize n;
+
+	while (len > 0) {
+		n = c->engine->ops->feed(c->engine, s, off, len, c->w->now);
+		rva_conn_deliver(c);
+		if (c->state == RVA_CONN_ENDED)
+			return false;
+		if (n < 0) {
+			rva_conn_last_words(c);
+			rva_conn_end(c, (int)n, REEVE_BY_PEER, c->engine->reason.id);
+			return false;
+		}
+		off += (uint32_t)n;
+		len -= (uint32_t)n;
+	}
+	return true;
+}
+
+static bool
+slab_ready(struct reeve_conn *c)
+{
+	if (c->slab != NULL && c->slab->cap - c->slab->used >= SLAB_MIN)
+		return true;
+	if (c->slab != NULL)
+		rv_slab_unref(c->slab);
+	c->slab = rv_slab_get(c->w->pool, 65536);
+	return c->slab != NULL;
+}
+
+static void
+slab_back(struct reeve_conn *c)
+{
+	if (c->slab != NULL && rvq_ref_single(&c->slab->refs)) {
+		rv_slab_unref(c->slab);
+		c->slab = NULL;
+	}
+}
+
+static void
+on_end(struct reeve_conn *c, int rc)
+{
+	int cut = c->engine->ops->feed_end(c->engine);
+
+	if (rc == 0 && cut < 0) {
+		rva_conn_end(c, REEVE_ETRUNC, REEVE_BY_TRANSPORT, "REEVE-CONN-0006");
+	} else if (rc == 0) {
+		/* We were leaving and so was the peer: a clean end on both sides. */
+		bool both = c->state == RVA_CONN_LEAVING || c->state == RVA_CONN_LINGERING ||
+		     (c->state == RVA_CONN_CLOSING && c->engine->nstreams == 0);
+
+		rva_conn_end(c, both ? 0 : REEVE_EEND, both ? REEVE_BY_US : REEVE_BY_PEER, "REEVE-CONN-0005");
+	} else {
+		rva_conn_end(c, rc, REEVE_BY_TRANSPORT, "REEVE-CONN-0007");
+	}
+}
+
+/* A transport that hands over its own blocks. */
+static int
+take_some(struct reeve_conn *c)
+{
+	struct rv_slab *s;
+	uint32_t off;
+	reeve_ssize n = c->transport->ops->take(c->transport, &s, &off);
+	bool alive;
+
+	rvq_counter_add(&c->reads, 1);
+	if (n == REEVE_EAGAIN) {
+		c->readable = false;
+		return 0;
+	}
+	if (n <= 0) {
+		on_end(c, (int)n);
+		return -1;
+	}
+	alive = parse(c, s, off, (uint32_t)n);
+	rv_slab_unref(s);
+	return alive ? (int)n : -1;
+}
+
+/* One read of the transport into the slab.  Bytes, 0 for "no more now", or -1: the connection has ended. */
+static int
+read_some(struct reeve_conn *c)
+{
+	struct iovec v;
+	reeve_ssize n;
+	uint32_t at;
+
+	if (!slab_ready(c)) {
+		rva_conn_end(c, REEVE_ENOMEM, REEVE_BY_US, "REEVE-CONN-0008");
+		return -1;
+	}
+	at = c->slab->used;
+	v.iov_base = c->slab->data + at;
+	v.iov_len = c->slab->cap - at;
+	n = c->transport->ops->readv(c->transport, &v, 1);
+	rvq_counter_add(&c->reads, 1);
+	if (n == REEVE_EAGAIN) {
+		c->readable = false;
+		return 0;
+	}
+	if (n <= 0 || (size_t)n > v.iov_len) {
+		on_end(c, n > 0 ? REEVE_EPROTO : (int)n);
+		return -1;
+	}
+	c->slab->used += (uint32_t)n;
+	if ((size_t)n < v.iov_len && c->transport->short_is_drained && !c->hup)
+		c->readable = false;
+	return parse(c, c->slab, at, (uint32_t)n) ? (int)n : -1;
+}
+
+/* Bytes that were read before the connection was started (an upgrade's read-ahead). */
+static bool
+read_ahead(struct reeve_conn *c)
+{
+	reeve_buf_t *b;
+	bool alive = true;
+
+	while (alive && (b = rv_chain_pop(&c->unread)) != NULL) {
+		struct rv_slab *s = rv_slab_get(c->w->pool, b->len);
+
+		/* Copied: cutting slices needs the block's owner, and this block is somebody else's. */
+		if (s == NULL) {
+			rv_buf_unref(b);
+			rva_conn_end(c, REEVE_ENOMEM, REEVE_BY_US, "REEVE-CONN-0008");
+			return false;
+		}
+		memcpy(s->data, rv_buf_data(b), b->len);
+		s->used = b->len;
+		rv_buf_unref(b);
+		alive = parse(c, s, 0, s->used);
+		rv_slab_unref(s);
+	}
+	return alive;
+}
+
+static bool
+full(struct reeve_conn *c)
+{
+	int level = rv_budget_level(c->budget);
+
+	/* From the bound down to three quarters of it nothing is read: see the numbers in doc/protocol-yamux.md. */
+	c->paused = c->paused ? level >= 2 : level >= 3;
+	return c->paused;
+}
+
+void
+rva_conn_read(struct reeve_conn *c)
+{
+	uint32_t got = 0;
+	int n = 0;
+
+	if (c->state == RVA_CONN_ENDED)
+		return;
+	if (c->unread.head != NULL && !read_ahead(c))
+		return;
+	while (c->readable && got < READ_BUDGET && !full(c)) {
+		n = c->transport->ops->take != NULL ? take_some(c) : read_some(c);
+		if (n < 0)
+			return;
+		got += (uint32_t)n;
+	}
+	if (c->readable && !c->paused)
+		rva_conn_want_read(c);
+	else
+		slab_back(c);
+	rva_conn_dirty(c); /* credit, pongs, timers */
+}

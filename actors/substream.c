@@ -1,0 +1,547 @@
+/* substream.c - the substream actor: what happens to a stream, seen from the application's side.
+ *
+ * Owner: the connection's worker.  Events of the connection arrive as direct calls of rva_stream_on when the worker
+ * drains the ring; calls of other threads arrive as bell bits and operations in the mailbox. */
+#include <config.h>
+
+#include "actors/substream.h"
+
+#include "actors/port.h"
+#include "lib/alloc.h"
+#include "lib/check.h"
+
+#define COPY_BELOW 2048u /* a received body below this is copied so that it does not pin a slab */
+
+/* --- messages to the connection --- */
+
+static void
+up(struct reeve_stream *s, enum rva_up_kind kind, uint32_t n)
+{
+	struct rva_up m = {.s = s, .n = n, .kind = kind};
+
+	if (!s->gone)
+		rva_conn_up(s->conn, &m);
+}
+
+void
+rva_stream_send(struct reeve_stream *s, reeve_buf_t *b)
+{
+	struct rva_up m = {.s = s, .buf = b, .kind = RVA_UP_SEND};
+
+	if (s->gone)
+		rv_buf_unref(b);
+	else
+		rva_conn_up(s->conn, &m);
+}
+
+/* Tell what was consumed since the last time: at the end of whatever consumed it. */
+static void
+settle(struct reeve_stream *s)
+{
+	struct rva_port *p = rva_port_peek(s);
+
+	if (p != NULL)
+		s->consumed += rva_port_collect(p);
+	if (s->consumed != 0) {
+		up(s, RVA_UP_CONSUMED, s->consumed);
+		s->consumed = 0;
+	}
+}
+
+/* --- answers --- */
+
+/* Set a sticky answer, once. */
+static bool
+answer(struct rvq_cell32 *cell, int rc)
+{
+	return rvq_cell32_cas(cell, (uint32_t)RVA_RC_OPEN, (uint32_t)rc);
+}
+
+static void
+wake_all(struct reeve_stream *s)
+{
+	struct rva_port *p = rva_port_peek(s);
+
+	if (p != NULL)
+		rva_port_wake(p);
+}
+
+/* No more bytes come in: publish the answer once everything before it was handed on. */
+static void
+publish_in(struct reeve_stream *s)
+{
+	if (s->in_rc == RVA_RC_OPEN || s->in.head != NULL)
+		return;
+	if (answer(&s->rd_rc, s->in_rc))
+		wake_all(s);
+	if (s->waiting != NULL)
+		rva_oplist_fail(&s->waiting->reads, rva_rc(&s->rd_rc));
+}
+
+static void
+end_in(struct reeve_stream *s, int rc)
+{
+	if (s->in_rc == RVA_RC_OPEN)
+		s->in_rc = rc;
+	rva_stream_pump_in(s);
+}
+
+/* Writes that were never accepted let go of their buffers. */
+static void
+fail_writes(struct reeve_stream *s, int rc)
+{
+	for (reeve_op_t *op = s->waiting->writes.head; op != NULL; op = rva_op(op)->next) {
+		rv_buf_unref(rva_op(op)->buf);
+		rva_op(op)->buf = NULL;
+	}
+	rva_oplist_fail(&s->waiting->writes, rc);
+}
+
+static void
+end_out(struct reeve_stream *s, int rc)
+{
+	(void)answer(&s->wr_rc, rc);
+	if (s->waiting != NULL)
+		fail_writes(s, rva_rc(&s->wr_rc));
+	wake_all(s);
+}
+
+/* --- bytes in --- */
+
+static void
+take_data(struct reeve_stream *s, const struct rv_event *ev)
+{
+	struct reeve_conn *c = s->conn;
+	struct rv_slab *slab = ev->slab;
+	int rc;
+
+	if (s->stopped || s->closed)
+		return; /* discarded; the engine withholds the credit */
+	if (ev->n < COPY_BELOW || rva_conn_pinned_hard(c)) {
+		rc = rv_chain_copy(&s->in, c->w->pool, c->budget, slab->data + ev->off, ev->len);
+		rvq_counter_add(&c->copied_in, ev->len);
+	} else {
+		if (slab->budget == NULL)
+			rv_slab_charge(slab, c->budget);
+		rc = rv_chain_cut(&s->in, slab, ev->off, ev->len);
+	}
+	if (rc < 0) { /* a byte that cannot be kept must not be lost silently */
+		up(s, RVA_UP_RESET, 0);
+		end_in(s, rc);
+		end_out(s, rc);
+	}
+}
+
+void
+rva_stream_pump_in(struct reeve_stream *s)
+{
+	struct rva_port *p = rva_port_peek(s);
+	reeve_op_t *op;
+
+	while (s->in.head != NULL && s->waiting != NULL && (op = s->waiting->reads.head) != NULL) {
+		(void)rva_oplist_pop(&s->waiting->reads);
+		if (!rva_op_claim(op))
+			continue;
+		op->buf = rv_chain_pop(&s->in);
+		s->consumed += op->buf->len;
+		if (s->waiting->reads.head == NULL)
+			rvq_cell32_put(&s->async_reads, 0);
+		rva_op_finish(op, (reeve_ssize)op->buf->len);
+	}
+	if (p != NULL && s->in.head != NULL)
+		rva_port_fill(s, p);
+	publish_in(s);
+}
+
+/* --- bytes out --- */
+
+size_t
+rva_stream_budget(const struct reeve_stream *s)
+{
+	uint32_t all = s->conn->cfg.send_budget;
+
+	return s->queued >= all ? 0 : all - s->queued;
+}
+
+/* Everything that was accepted is with the connection: now what ends the direction. */
+static void
+finish_out(struct reeve_stream *s)
+{
+	s->shut = true;
+	if (s->close_wanted) {
+		s->closed = true;
+		up(s, RVA_UP_CLOSE, s->unread);
+		end_out(s, REEVE_ECLOSED);
+	} else {
+		up(s, RVA_UP_SHUT, 0);
+		end_out(s, REEVE_ESHUT);
+	}
+}
+
+/* Operations and the port's ring go to the connection in the order in which they were called. */
+void
+rva_stream_pump_out(struct reeve_stream *s)
+{
+	struct rva_port *p = rva_port_peek(s);
+	reeve_op_t *op;
+	size_t n;
+
+	while (s->waiting != NULL && (op = s->waiting->writes.head) != NULL) {
+		if (p != NULL && !rva_port_drain(s, p, rva_op(op)->pos))
+			return;
+		if (s->shut || (rva_stream_budget(s) == 0 && !s->close_wanted))
+			return;
+		(void)rva_oplist_pop(&s->waiting->writes);
+		if (!rva_op_claim(op))
+			continue; /* its cancel message lets go of the buffer */
+		n = rva_op(op)->buf->len;
+		s->queued += (uint32_t)n;
+		rva_stream_send(s, rva_op(op)->buf);
+		rva_op(op)->buf = NULL;
+		rva_op_finish(op, (reeve_ssize)n);
+	}
+	if (p != NULL)
+		(void)rva_port_drain(s, p, UINT64_MAX);
+	if ((s->shut_wanted || s->close_wanted) && !s->shut && rvq_cell32_get(&s->posted) == 0)
+		finish_out(s);
+}
+
+static void
+on_taken(struct reeve_stream *s, uint32_t n)
+{
+	struct rva_port *p = rva_port_peek(s);
+	uint32_t threads = 0;
+
+	/* Both kinds of writers share one stream in order; threads' bytes are settled first. */
+	if (p != NULL) {
+		uint64_t out = p->drained - rvq_cell64_get_relaxed(&p->taken);
+
+		threads = n < out ? n : (uint32_t)out;
+		if (threads > 0)
+			rva_port_taken(s, p, threads);
+	}
+	s->queued -= n - threads;
+	if (s->waiting != NULL && s->waiting->writes.head != NULL)
+		rva_stream_pump_out(s);
+}
+
+/* --- ends --- */
+
+static void
+stop(struct reeve_stream *s)
+{
+	struct rva_port *p = rva_port_peek(s);
+
+	if (s->stopped)
+		return;
+	s->stopped = true;
+	settle(s);
+	s->unread = s->in.head != NULL || (p != NULL && rva_port_unread(p));
+	if (p != NULL)
+		rva_port_discard(p);
+	rv_chain_clear(&s->in);
+	(void)answer(&s->rd_rc, REEVE_ECLOSED);
+	s->in_rc = rva_rc(&s->rd_rc);
+	publish_in(s);
+	wake_all(s);
+}
+
+static void
+on_reset_by_us(struct reeve_stream *s)
+{
+	if (s->closed)
+		return;
+	s->closed = s->shut = true;
+	up(s, RVA_UP_RESET, rvq_cell32_get(&s->rst_code));
+	stop(s);
+	end_out(s, REEVE_ECLOSED);
+}
+
+static void
+on_rst(struct reeve_stream *s, const struct rv_event *ev)
+{
+	int rc = ev->flags & RV_EVF_REFUSED ? REEVE_EREFUSED : REEVE_ERESET;
+
+	s->by = REEVE_BY_PEER;
+	rvq_cell32_put(&s->peer_code, ev->n);
+	s->shut = true;
+	end_out(s, rc);
+	end_in(s, rc);
+}
+
+static void
+on_gone(struct reeve_stream *s, const struct rv_event *ev)
+{
+	int rc = s->conn->reason.rc != 0 ? s->conn->reason.rc : REEVE_ECLOSED;
+
+	s->gone = true;
+	if (s->waiting != NULL)
+		rva_timer_clear(&s->conn->w->wheel, &s->waiting->timer);
+	if (ev->flags & RV_EVF_ENDED) {
+		if (s->by == REEVE_BY_NONE)
+			s->by = (uint8_t)s->conn->reason.by;
+		end_out(s, rc);
+		end_in(s, rc);
+	}
+	if (s->dropped)
+		rva_ring(&s->actor, &s->bell, RVA_S_FREE);
+}
+
+void
+rva_stream_on(struct reeve_stream *s, const struct rv_event *ev)
+{
+	switch (ev->kind) {
+	case RV_EV_DATA:
+		take_data(s, ev);
+		rva_stream_pump_in(s);
+		settle(s);
+		break;
+	case RV_EV_FIN:
+		end_in(s, 0);
+		settle(s);
+		break;
+	case RV_EV_RST:
+		on_rst(s, ev);
+		break;
+	case RV_EV_TAKEN:
+		on_taken(s, ev->n);
+		break;
+	case RV_EV_CLOSING:
+		(void)answer(&s->wr_rc, REEVE_ECLOSED);
+		wake_all(s);
+		s->shut_wanted = true;
+		rva_stream_pump_out(s);
+		break;
+	case RV_EV_GONE:
+		on_gone(s, ev);
+		break;
+	default:
+		break;
+	}
+}
+
+/* --- mailbox --- */
+
+static void
+on_timer(struct rva_timer *t, uint64_t now)
+{
+	struct rva_waiting *w = rva_container(t, struct rva_waiting, timer);
+	uint64_t a, b;
+
+	for (reeve_op_t *op = w->writes.head; op != NULL; op = rva_op(op)->next) {
+		if (rva_op(op)->deadline <= now) {
+			rv_buf_unref(rva_op(op)->buf);
+			rva_op(op)->buf = NULL;
+		}
+	}
+	a = rva_oplist_expire(&w->reads, now);
+	b = rva_oplist_expire(&w->writes, now);
+	rva_timer_set(&w->s->conn->w->wheel, t, a < b ? a : b);
+}
+
+static struct rva_waiting *
+waiting(struct reeve_stream *s)
+{
+	struct rva_waiting *w = s->waiting;
+
+	if (w != NULL)
+		return w;
+	w = rv_zalloc(s->conn->arena, sizeof(*w));
+	if (w == NULL)
+		return NULL;
+	rva_oplist_init(&w->reads);
+	rva_oplist_init(&w->writes);
+	w->timer.fn = on_timer;
+	w->s = s;
+	s->waiting = w;
+	return w;
+}
+
+/* The earlier of the operation's own deadline and the stream's. */
+static void
+wait_until(struct reeve_stream *s, reeve_op_t *op, uint64_t stream_deadline)
+{
+	struct rva_op *o = rva_op(op);
+
+	if (stream_deadline != 0 && stream_deadline < o->deadline)
+		o->deadline = stream_deadline;
+	if (o->deadline == UINT64_MAX || s->gone)
+		return;
+	if (!rva_timer_armed(&s->waiting->timer) || o->deadline < s->waiting->timer.when)
+		rva_timer_set(&s->conn->w->wheel, &s->waiting->timer, o->deadline);
+}
+
+static void
+start_read(struct reeve_stream *s, reeve_op_t *op)
+{
+	struct rva_waiting *w = waiting(s);
+	struct rva_port *p = rva_port_peek(s);
+
+	if (w == NULL || (p != NULL && !rva_port_pull_back(s, p))) {
+		(void)rva_op_answer(op, w == NULL ? REEVE_ENOMEM : REEVE_EBUSY);
+		return;
+	}
+	rva_oplist_push(&w->reads, op);
+	if (s->in.head == NULL)
+		wait_until(s, op, rvq_cell64_get(&s->rd_deadline));
+	rva_stream_pump_in(s);
+	rvq_cell32_put(&s->async_reads, w->reads.head != NULL);
+	settle(s);
+}
+
+static void
+start_write(struct reeve_stream *s, reeve_op_t *op)
+{
+	struct rva_waiting *w = waiting(s);
+
+	(void)rvq_cell32_add(&s->posted, UINT32_MAX);
+	if (w == NULL || s->shut) {
+		rv_buf_unref(rva_op(op)->buf);
+		rva_op(op)->buf = NULL;
+		(void)rva_op_answer(op, w == NULL ? REEVE_ENOMEM : rva_rc(&s->wr_rc));
+	} else {
+		if (w->writes.head != NULL || rva_stream_budget(s) == 0)
+			wait_until(s, op, rvq_cell64_get(&s->wr_deadline));
+		rva_oplist_push(&w->writes, op);
+	}
+	rva_stream_pump_out(s);
+}
+
+static void
+on_cancel(struct reeve_stream *s, reeve_op_t *op)
+{
+	if (s->waiting != NULL && !rva_oplist_remove(&s->waiting->reads, op))
+		(void)rva_oplist_remove(&s->waiting->writes, op);
+	if (rva_op(op)->msg.kind == RVA_MSG_WRITE && rva_op(op)->buf != NULL)
+		rv_buf_unref(rva_op(op)->buf);
+	rva_op_finish(op, REEVE_ECANCELED);
+}
+
+/* A deadline was set: operations that wait get it too. */
+static void
+on_deadline(struct reeve_stream *s)
+{
+	struct rva_waiting *w = s->waiting;
+
+	if (w == NULL)
+		return;
+	for (reeve_op_t *op = w->reads.head; op != NULL; op = rva_op(op)->next)
+		wait_until(s, op, rvq_cell64_get(&s->rd_deadline));
+	for (reeve_op_t *op = w->writes.head; op != NULL; op = rva_op(op)->next)
+		wait_until(s, op, rvq_cell64_get(&s->wr_deadline));
+}
+
+static void
+on_drop(struct reeve_stream *s)
+{
+	s->dropped = true;
+	if (!s->closed) {
+		stop(s);
+		rva_stream_pump_out(s); /* no operation is waiting: they hold handles */
+		s->closed = s->shut = true;
+		up(s, RVA_UP_DROP, 0);
+	}
+	rva_ctl_unkeep(&s->conn->ctl);
+	if (s->gone)
+		rva_ring(&s->actor, &s->bell, RVA_S_FREE);
+}
+
+static void
+on_bell(struct reeve_stream *s, uint32_t bits)
+{
+	if (bits & RVA_S_FREE) {
+		s->actor.dead = true;
+		return;
+	}
+	if (bits & (RVA_S_READ | RVA_S_PORT))
+		rva_stream_pump_in(s);
+	if (bits & RVA_S_WRITE)
+		rva_stream_pump_out(s);
+	if (bits & RVA_S_READ)
+		settle(s);
+	if (bits & RVA_S_TIME)
+		on_deadline(s);
+	if (bits & RVA_S_RESET)
+		on_reset_by_us(s);
+	if ((bits & RVA_S_STOP) && !s->stopped) {
+		stop(s);
+		up(s, RVA_UP_STOP, 0);
+	}
+	if (bits & RVA_S_SHUT)
+		s->shut_wanted = true;
+	if (bits & RVA_S_CLOSE) {
+		stop(s);
+		s->close_wanted = true;
+	}
+	if (bits & (RVA_S_SHUT | RVA_S_CLOSE))
+		rva_stream_pump_out(s);
+	if (bits & RVA_S_DROP)
+		on_drop(s);
+}
+
+static void
+stream_on(struct rva_actor *a, struct rvq_node *n)
+{
+	struct reeve_stream *s = rva_container(a, struct reeve_stream, actor);
+	struct rva_msg *m = (struct rva_msg *)(void *)n;
+
+	if (n == &s->bell.node)
+		on_bell(s, rvq_bell_answer(&s->bell));
+	else if (m->kind == RVA_MSG_READ)
+		start_read(s, rva_op_of_msg(n));
+	else if (m->kind == RVA_MSG_WRITE)
+		start_write(s, rva_op_of_msg(n));
+	else
+		on_cancel(s, rva_op_of_cancel(n));
+}
+
+static void
+stream_free(struct rva_actor *a)
+{
+	struct reeve_stream *s = rva_container(a, struct reeve_stream, actor);
+	struct reeve_conn *c = s->conn;
+	struct rva_port *p = rva_port_peek(s);
+
+	rv_chain_clear(&s->in);
+	if (p != NULL)
+		rva_port_free(p, c->arena);
+	rv_free(c->arena, s->waiting, sizeof(*s->waiting));
+	rv_free(c->arena, s, sizeof(*s));
+	rva_conn_unref(c);
+}
+
+static const struct rva_actor_ops stream_ops = {stream_on, stream_free};
+
+void
+rva_stream_begin(struct reeve_stream *s, struct reeve_conn *c, bool inbound)
+{
+	rva_actor_init(&s->actor, c->w, &stream_ops);
+	rvq_bell_init(&s->bell);
+	s->conn = c;
+	s->inbound = inbound;
+	s->in_rc = RVA_RC_OPEN;
+	rvq_cell32_put(&s->rd_rc, (uint32_t)RVA_RC_OPEN);
+	rvq_cell32_put(&s->wr_rc, (uint32_t)RVA_RC_OPEN);
+	rva_conn_ref(c);
+}
+
+void
+rva_stream_hand_out(struct reeve_stream *s)
+{
+	rvq_ref_init(&s->handles, 1);
+	rva_ctl_keep(&s->conn->ctl);
+}
+
+void
+rva_stream_refuse(struct reeve_stream *s)
+{
+	s->dropped = true;
+	if (!s->closed) {
+		s->closed = s->stopped = true;
+		rv_chain_clear(&s->in);
+		/* An inbound stream is reset; one of ours was never SYNed, and dropping it sends nothing. */
+		up(s, s->inbound ? RVA_UP_RESET : RVA_UP_DROP, 0);
+	}
+	if (s->gone)
+		rva_ring(&s->actor, &s->bell, RVA_S_FREE);
+}

@@ -1,0 +1,98 @@
+/* substream.h - the substream actor: the application's view of one stream.
+ *
+ * It owns what the application has not read, what it wrote and the connection has not taken, the waiting operations,
+ * and the sticky answer of each direction.  It never touches the transport or a window.  Handler and turns run on the
+ * connection's worker; threads that block use the port (port.h). */
+#ifndef REEVE_ACTORS_SUBSTREAM_H
+#define REEVE_ACTORS_SUBSTREAM_H
+
+#include <reeve/stream.h>
+
+#include "actors/connection.h"
+#include "actors/op.h"
+#include "actors/timer.h"
+#include "lib/engine/stream.h"
+#include "queues/cell.h"
+
+/* Bits of the bell. */
+#define RVA_S_WRITE 1u  /* the port's write ring has bytes */
+#define RVA_S_READ 2u   /* the port's read ring has room, or bytes were consumed */
+#define RVA_S_SHUT 4u   /* reeve_shut */
+#define RVA_S_STOP 8u   /* reeve_stop */
+#define RVA_S_RESET 16u /* reeve_reset; code in rst_code */
+#define RVA_S_CLOSE 32u /* reeve_close */
+#define RVA_S_DROP 64u  /* the last handle is gone */
+#define RVA_S_PORT 128u /* a port was attached */
+#define RVA_S_TIME 256u /* a deadline was set */
+#define RVA_S_FREE 512u /* connection and handles have let go */
+
+/* What the application has done; any thread, sticky. */
+#define RVA_APP_SHUT 1u
+#define RVA_APP_STOP 2u
+#define RVA_APP_RESET 4u
+#define RVA_APP_CLOSE 8u
+
+#define RVA_RC_OPEN 1 /* rd_rc, wr_rc: the direction goes on */
+
+/* Operations that wait, made at the first one. */
+struct rva_waiting {
+	struct rva_oplist reads, writes;
+	struct rva_timer timer;
+	struct reeve_stream *s;
+};
+
+struct reeve_stream {
+	struct rv_stream wire; /* the engine's; id is immutable, the rest is not ours */
+	struct rva_actor actor;
+	struct rvq_bell bell;
+	struct reeve_conn *conn; /* immutable */
+	/* any thread */
+	struct rvq_ref handles;
+	struct rvq_cell32 app;          /* RVA_APP_* */
+	struct rvq_cell32 rd_rc, wr_rc; /* sticky answers (int32), RVA_RC_OPEN before */
+	struct rvq_cell32 rst_code;     /* reeve_reset */
+	struct rvq_cell32 peer_code;    /* of the peer's reset, before rd_rc */
+	struct rvq_cell32 posted;       /* writes on their way to the mailbox: a shut waits for them */
+	struct rvq_cell32 async_reads;  /* asynchronous reads wait: threads stay away */
+	struct rvq_cell64 rd_deadline, wr_deadline; /* us, 0 none */
+	struct rvq_cellptr port;                    /* set once */
+	void *data;                                 /* the application's */
+	/* owner */
+	struct rv_chain in;    /* received, not yet read or given to the port */
+	uint32_t queued;       /* bytes of operations with the connection, not yet taken */
+	uint32_t consumed;     /* owed to the connection */
+
+	uint8_t by;            /* enum reeve_by */
+	bool inbound;
+	bool shut_wanted, close_wanted; /* once every write before it has been handed over */
+	bool shut, closed, stopped;     /* told to the connection: no more bytes, nobody there, not reading */
+	bool unread;                    /* bytes were unread when reading stopped */
+	bool gone, dropped;             /* the engine has let go; the handles have */
+	int32_t in_rc;         /* answer behind the bytes in `in`, RVA_RC_OPEN before */
+	struct rva_waiting *waiting;
+	struct reeve_stream *accept_next; /* controller's queue */
+};
+
+/* Owner.  The record of a stream begins (its memory is the engine's zeroed record). */
+void rva_stream_begin(struct reeve_stream *s, struct reeve_conn *c, bool inbound);
+/* Give it its first handle. */
+void rva_stream_hand_out(struct reeve_stream *s);
+/* Message from the connection. */
+void rva_stream_on(struct reeve_stream *s, const struct rv_event *ev);
+/* Nobody ever got a handle: refuse it. */
+void rva_stream_refuse(struct reeve_stream *s);
+/* Bytes go on: from `in` to waiting reads or the port; from port and waiting writes to the connection. */
+void rva_stream_pump_in(struct reeve_stream *s);
+void rva_stream_pump_out(struct reeve_stream *s);
+/* To the connection; the reference goes along. */
+void rva_stream_send(struct reeve_stream *s, reeve_buf_t *b);
+/* Send budget left, bytes. */
+size_t rva_stream_budget(const struct reeve_stream *s);
+
+static inline int
+rva_rc(const struct rvq_cell32 *c)
+{
+	return (int32_t)rvq_cell32_get(c);
+}
+
+#endif

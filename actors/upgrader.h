@@ -1,0 +1,24 @@
+/* upgrader.h - from a byte pipe to a connection.  The upgrader owns the transport and what was read from it while its
+ * steps run (there are none yet), then starts the connection with both. */
+#ifndef REEVE_ACTORS_UPGRADER_H
+#define REEVE_ACTORS_UPGRADER_H
+
+#include "actors/connection.h"
+#include "lib/upgrade/filter.h"
+
+struct rva_upgrade {
+	reeve_rt_t *rt;
+	struct rv_transport *transport;
+	int role;
+	const reeve_cfg_t *cfg;
+	struct rv_chain *unread;  /* bytes already read from the transport, or NULL; consumed on success */
+	struct rv_filter *filter; /* NULL: bytes go through as they are; others answer REEVE_ENOTSUP */
+};
+
+/* *c: one reference.  The transport is the connection's on success and still the caller's on failure. */
+int rva_upgrade(struct reeve_conn **c, const struct rva_upgrade *up);
+
+/* A transport of the application's behind the library's seam.  *t on success only; nothing of u is called before that. */
+int rva_custom_transport(struct rv_transport **t, struct rv_arena *ar, const reeve_transport_t *u);
+
+#endif
