@@ -23,43 +23,42 @@ struct row {
 	const char *wire; /* frames after the verb */
 };
 
-/* d: DATA, D: DATA and WU[FIN], s: DATA[SYN], S: DATA[SYN] and WU[FIN], o: WU[SYN|FIN], f: WU[FIN], r: WU[RST]
- * 9 or 0 */
+/* d: DATA, s: DATA[SYN], o: WU[SYN|FIN], f: WU[FIN], r: WU[RST] with 9 or 0 */
 static const struct row rows[] = {
     {false, 0, false, PEER_OPEN, CLOSE, "o"},
     {false, 0, false, PEER_OPEN, DROP, ""},
     {false, 0, false, PEER_OPEN, RESET, ""},
-    {false, 5, false, PEER_OPEN, CLOSE, "S"},
+    {false, 5, false, PEER_OPEN, CLOSE, "sf"},
     {false, 5, false, PEER_OPEN, DROP, "sr"},
     {false, 5, false, PEER_OPEN, RESET, ""},
-    {false, 5, true, PEER_OPEN, DROP, "Sr"},
+    {false, 5, true, PEER_OPEN, DROP, "sfr"},
     {true, 0, false, PEER_OPEN, CLOSE, "f"},
     {true, 0, false, PEER_OPEN, CLOSE_UNREAD, "fr"},
     {true, 0, false, PEER_OPEN, DROP, "r"},
     {true, 0, false, PEER_OPEN, RESET, "r"},
     {true, 0, false, PEER_OPEN, STOP_CLOSE, "f"},
-    {true, 5, false, PEER_OPEN, CLOSE, "D"},
-    {true, 5, false, PEER_OPEN, CLOSE_UNREAD, "Dr"},
+    {true, 5, false, PEER_OPEN, CLOSE, "df"},
+    {true, 5, false, PEER_OPEN, CLOSE_UNREAD, "dfr"},
     {true, 5, false, PEER_OPEN, DROP, "dr"},
     {true, 5, false, PEER_OPEN, RESET, "r"},
     {true, 0, true, PEER_OPEN, CLOSE, ""},
     {true, 0, true, PEER_OPEN, CLOSE_UNREAD, "r"},
     {true, 0, true, PEER_OPEN, DROP, "r"},
     {true, 0, true, PEER_OPEN, RESET, "r"},
-    {true, 5, true, PEER_OPEN, CLOSE, "D"},
-    {true, 5, true, PEER_OPEN, DROP, "Dr"},
+    {true, 5, true, PEER_OPEN, CLOSE, "df"},
+    {true, 5, true, PEER_OPEN, DROP, "dfr"},
     {true, 5, true, PEER_OPEN, RESET, "r"},
     {true, 0, false, PEER_FIN, CLOSE, "f"},
     {true, 0, false, PEER_FIN, CLOSE_UNREAD, "f"},
     {true, 0, false, PEER_FIN, DROP, "f"},
     {true, 0, false, PEER_FIN, RESET, "r"},
-    {true, 5, false, PEER_FIN, CLOSE, "D"},
-    {true, 5, false, PEER_FIN, DROP, "D"},
+    {true, 5, false, PEER_FIN, CLOSE, "df"},
+    {true, 5, false, PEER_FIN, DROP, "df"},
     {true, 5, false, PEER_FIN, RESET, "r"},
     {true, 0, true, PEER_FIN, CLOSE, ""},
     {true, 0, true, PEER_FIN, DROP, ""},
     {true, 0, true, PEER_FIN, RESET, ""},
-    {true, 5, true, PEER_FIN, DROP, "D"},
+    {true, 5, true, PEER_FIN, DROP, "df"},
     {true, 0, false, PEER_RST, CLOSE, ""},
     {true, 5, false, PEER_RST, CLOSE_UNREAD, ""},
     {true, 5, false, PEER_RST, DROP, ""},
@@ -75,16 +74,8 @@ want_wire(const char *w, uint32_t id, uint32_t code)
 		case 'd':
 			rvt_want(&r, RVT_DATA, 0, id, 5);
 			break;
-		case 'D':
-			rvt_want(&r, RVT_DATA, 0, id, 5);
-			rvt_want(&r, RVT_WU, RVT_FIN, id, 0);
-			break;
 		case 's':
 			rvt_want(&r, RVT_DATA, RVT_SYN, id, 5);
-			break;
-		case 'S':
-			rvt_want(&r, RVT_DATA, RVT_SYN, id, 5);
-			rvt_want(&r, RVT_WU, RVT_FIN, id, 0);
 			break;
 		case 'o':
 			rvt_want(&r, RVT_WU, RVT_SYN | RVT_FIN, id, 0);
