@@ -299,7 +299,8 @@ rva_conn_rearm(struct reeve_conn *c)
 		at = c->linger_deadline;
 	if (c->paused && c->w->now + PAUSE_US < at)
 		at = c->w->now + PAUSE_US;
-	if (at != c->timer.when || !rva_timer_armed(&c->timer))
+	/* A deadline that has moved away is found out when the old one comes: it moves with every byte received. */
+	if (!rva_timer_armed(&c->timer) || at < c->timer.when)
 		rva_timer_set(&c->w->wheel, &c->timer, at);
 }
 

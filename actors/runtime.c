@@ -18,6 +18,7 @@
 #include "lib/clock.h"
 
 #define MAX_WORKERS 8
+#define EXTERNAL_PASSES 64 /* of one reeve_rt_run: it comes back to the application however busy it is */
 #define DEFAULT_HANDLERS 1024
 #define DEFAULT_BUFFERED (UINT64_C(1) << 30)
 
@@ -439,7 +440,8 @@ reeve_rt_run(reeve_rt_t *rt, int64_t timeout_ms)
 {
 	struct rva_worker *w;
 	uint64_t deadline;
-	unsigned done = 0, n;
+	struct rv_pool *before;
+	unsigned done = 0, passes = 0;
 	int rc;
 
 	REEVE_REQUIRE(rt != NULL, REEVE_EINVAL);
@@ -451,13 +453,12 @@ reeve_rt_run(reeve_rt_t *rt, int64_t timeout_ms)
 	w = &rt->workers[0];
 	rvq_cell64_put(&rt->runner, (uint64_t)pthread_self());
 	rva_self = w;
-	struct rv_pool *before = rv_pool_current();
+	before = rv_pool_current();
 	rv_pool_enter(w->pool);
 	deadline = rv_deadline_us(rv_clock_us(), timeout_ms);
-	do {
-		n = rva_worker_pass(w, done > 0 ? 0 : deadline);
-		done += n;
-	} while (rva_worker_busy(w) || (n > 0 && done < 4096));
+	do
+		done += rva_worker_pass(w, done > 0 ? 0 : deadline);
+	while (rva_worker_busy(w) && ++passes < EXTERNAL_PASSES);
 	rva_worker_announce(w);
 	rv_pool_enter(before);
 	rva_self = NULL;

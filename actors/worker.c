@@ -16,7 +16,7 @@
 
 #define TURNS 64        /* actor turns between two looks at the connections */
 #define TURN_BUDGET 64  /* messages of one turn */
-#define POLL_EVERY 16   /* passes between two looks at the poller while there is work */
+#define POLL_EVERY 16   /* passes without reading between two looks at the poller while there is work */
 #define SPARE_GATHERS 4
 
 _Thread_local struct rva_worker *rva_self;
@@ -203,18 +203,18 @@ park(struct rva_worker *w, uint64_t deadline)
 unsigned
 rva_worker_pass(struct rva_worker *w, uint64_t deadline)
 {
-	unsigned done = 0;
+	unsigned done = 0, io;
 
 	w->now = rv_clock_us();
 	take_inbox(w);
-	done += read_connections(w);
+	io = done = read_connections(w);
 	done += run_turns(w);
 	done += flush_connections(w);
 	done += rva_wheel_advance(&w->wheel, w->now);
 	rvq_counter_add(&w->loops, 1);
 	if (!rva_worker_busy(w))
 		done += park(w, done > 0 && w->rt->external ? 0 : deadline);
-	else if (rvq_counter_get(&w->loops) % POLL_EVERY == 0)
+	else if (io > 0 || rvq_counter_get(&w->loops) % POLL_EVERY == 0)
 		done += rva_poller_wait(&w->poller, w->now, 0);
 	return done;
 }

@@ -2,8 +2,11 @@
  *
  * Order in one drain: pongs, our ping, go-away, refusals, what streams owe, then bodies by
  * deficit round robin.  Bodies can be cut anywhere, so a round is exactly a quantum and the
- * deficit is only what a full gather left over.  SYN, ACK and FIN ride on whatever frame of
- * their stream leaves first; a reset goes behind the stream's own bytes and FIN. */
+ * deficit is only what a full gather left over.  SYN and ACK ride on whatever frame of their
+ * stream leaves first.  FIN is a frame of its own behind the last byte, never on a frame with a
+ * body: hashicorp/yamux 0.1.2 looks at the flags before it stores the body, so a reader that FIN
+ * wakes in between sees the end and the bytes are lost (seen in tests/interop).  A reset goes
+ * behind the stream's own bytes and FIN. */
 #include <config.h>
 
 #include "lib/engine/yamux_session.h"
@@ -223,10 +226,6 @@ tx_frame(struct rv_yamux *y, struct rv_gather *g, struct rv_stream *st, uint32_t
 	REEVE_ASSERT(h.len > 0);
 	st->send_credit -= h.len;
 	h.flags = take_flags(st);
-	if (st->tx == RV_TX_SHUT && st->out.bytes == 0) {
-		h.flags |= RV_YF_FIN;
-		(void)rv_tx_step(st, RV_TXE_SENT_FIN);
-	}
 	rv_yhdr_put(p, &h);
 	rvq_counter_add(&y->e.stats.frames_out, 1);
 	rvq_counter_add(&y->e.stats.bytes_out, h.len);
@@ -250,7 +249,7 @@ tx_unready(struct rv_yamux *y, struct rv_stream *st)
 		st->flags |= RV_ST_STALLED;
 		rvq_counter_add(&y->e.stats.stalls_window, 1);
 	}
-	if (st->flags & RV_ST_RST)
+	if ((st->flags & RV_ST_RST) || (st->tx == RV_TX_SHUT && st->out.bytes == 0))
 		rv_yamux_ctl_add(y, st);
 	rv_yamux_check_end(y, st);
 }
@@ -310,7 +309,7 @@ rv_yamux_drain(struct rv_engine *e, struct rv_gather *g, uint64_t now)
 	tx_control(y, g);
 	tx_data(y, g);
 	if (y->ctl.head != NULL)
-		tx_control(y, g); /* resets behind bodies that left just now */
+		tx_control(y, g); /* FINs and resets behind bodies that left just now */
 	return g->bytes - before;
 }
 
