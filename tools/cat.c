@@ -14,23 +14,26 @@
 
 #include "tools/term.h"
 
+#define PART_MS \
+	1000 /* after an error that left the connection alive: to part from the peer in order */
+
 static const char help[] =
     "usage: reeve-cat [OPTION...] ADDR\n"
     "\n"
     "Carries standard input to the peer and what the peer sends to standard output,\n"
-    "both at once over one stream.  The end of the input half-closes the stream.  Ends\n"
-    "when the peer has ended too and everything is sent.\n"
+    "both at once over one stream.  The end of the input half-closes the stream, the\n"
+    "peer's end closes the output.  Ends when both have ended and all is sent.\n"
     "\n"
     "ADDR is tcp://HOST:PORT (IPv6 in brackets) or unix:///PATH.\n"
     "\n"
-    "  -l, --listen           wait for one connection and one stream instead of dialling;\n"
+    "  -l, --listen           wait for one connection and one stream, do not dial;\n"
     "                         prints \"listening ADDR\" on standard error (port 0: any)\n"
-    "  -p, --progress[=WHEN]  show bytes and rate on standard error: auto (the default,\n"
-    "                         on a terminal only), always, never\n"
-    "  -t, --timeout SECONDS  give up when connecting takes longer, or when nothing has\n"
-    "                         moved in either direction for so long\n"
-    "  -r, --reset-code CODE  at the end of the input reset the stream with CODE instead\n"
-    "                         of half-closing it; what is not sent yet is dropped\n"
+    "  -p, --progress[=WHEN]  show bytes and rate on standard error: auto (default:\n"
+    "                         if that is a terminal), always, never\n"
+    "  -t, --timeout SECONDS  give up when connecting takes longer, or when nothing\n"
+    "                         has moved in either direction for so long\n"
+    "  -r, --reset-code CODE  at the end of the input reset the stream with CODE, do\n"
+    "                         not half-close it; what is not sent yet is dropped\n"
     "  -h, --help             this text\n"
     "  -V, --version          the version\n"
     "\n"
@@ -216,11 +219,12 @@ finish(struct cat *c)
 		rc = complain(
 		    c->what != NULL ? c->what : c->opt.addr, c->rc, c->what != NULL ? NULL : &why);
 		reeve_close(c->stream);
+		(void)reeve_conn_close(c->conn, PART_MS);
 		return rc;
 	}
 	reeve_close(c->stream);
 	rc = reeve_conn_close(c->conn, c->opt.timeout_ms);
-	if (rc < 0) {
+	if (rc < 0 && !c->opt.reset) { /* what a peer does after a reset is its own affair */
 		reeve_ctl_reason(reeve_conn_ctl(c->conn), &why);
 		return complain(c->opt.addr, rc, &why);
 	}

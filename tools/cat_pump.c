@@ -5,6 +5,7 @@
 #include "tools/cat.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -150,6 +151,18 @@ write_all(const reeve_buf_t *b)
 	return 0;
 }
 
+/* The reader of our output learns that the peer has ended while we go on; the number stays taken. */
+static int
+end_output(void)
+{
+	int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0)
+		return REEVE_ESYS_BASE - errno;
+	close(fd);
+	return 0;
+}
+
 void *
 cat_receive(void *arg)
 {
@@ -163,6 +176,8 @@ cat_receive(void *arg)
 		rc = write_all(b);
 		reeve_buf_unref(b);
 	}
+	if (rc == 0 && n == 0)
+		rc = end_output();
 	if (rc < 0)
 		cat_fail(c, "standard output", rc);
 	else if (n < 0 &&
