@@ -162,11 +162,12 @@ compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* The lower one of two. */
 static double
-median(double v[BENCH_ROUNDS])
+median(double *v, int n)
 {
-	qsort(v, BENCH_ROUNDS, sizeof(v[0]), compare);
-	return v[BENCH_ROUNDS / 2];
+	qsort(v, (size_t)n, sizeof(v[0]), compare);
+	return v[(n - 1) / 2];
 }
 
 static double
@@ -222,10 +223,10 @@ measure(
 		ours_cpu[i] = cpu(&b);
 	}
 	bench_link_counters(link, row);
-	row->raw = median(raw_rates);
-	row->ours = median(ours_rates);
-	row->cpu_raw = median(raw_cpu);
-	row->cpu_ours = median(ours_cpu);
+	row->raw = median(raw_rates, BENCH_ROUNDS);
+	row->ours = median(ours_rates, BENCH_ROUNDS);
+	row->cpu_raw = median(raw_cpu, BENCH_ROUNDS);
+	row->cpu_ours = median(ours_cpu, BENCH_ROUNDS);
 	message_ns = bench_link_message_ns(link, unit < 0.1 ? unit : 0.1);
 	bench_link_close(link);
 	bench_raw_close(raw);
@@ -239,7 +240,7 @@ main(int argc, char **argv)
 	static const size_t sizes[] = {64 * 1024, 1024};
 	struct bench_options o = {.seconds = 10};
 	struct bench_row rows[BENCH_ROWS];
-	double message_ns = 0, ns;
+	double message_ns[BENCH_ROWS];
 	int n = 0;
 
 	parse(&o, argc, argv);
@@ -251,15 +252,12 @@ main(int argc, char **argv)
 			rows[n++].streams = o.streams > 0 ? o.streams : streams[j];
 		}
 	}
-	for (int i = 0; i < n; i++) {
-		ns = measure(&o, &rows[i], o.seconds / n, (double)i / n, 1.0 / n);
-		if (i == 0 || ns < message_ns)
-			message_ns = ns;
-	}
+	for (int i = 0; i < n; i++)
+		message_ns[i] = measure(&o, &rows[i], o.seconds / n, (double)i / n, 1.0 / n);
 	term_clear(&progress);
 	if (o.json)
-		bench_report_json(&o, rows, n, message_ns);
+		bench_report_json(&o, rows, n, median(message_ns, n));
 	else
-		bench_report_table(&o, rows, n, message_ns);
+		bench_report_table(&o, rows, n, median(message_ns, n));
 	return fflush(stdout) != 0;
 }

@@ -11,7 +11,7 @@ static const char *const transports[] = {"tcp", "unix", "memory"};
 static const char *const yardsticks[] = {
     "a bare TCP connection over loopback",
     "a bare unix socket pair",
-    "a bare unix socket pair (memory has no socket of its own)",
+    "a bare unix socket pair (memory has none)",
 };
 
 static long
@@ -51,11 +51,12 @@ bench_report_table(
 	for (int i = 0; i < n; i++)
 		print_row(&rows[i]);
 	printf("\nA message between two actors of one worker: %.0f ns.\n", message_ns);
-	printf("raw: the same writes on %s,\n", yardsticks[o->transport]);
-	printf("in turn with ours; medians of %d rounds.  CPU: all threads of both ends.\n",
+	printf("raw: the same writes on %s, in turn\n", yardsticks[o->transport]);
+	printf("with ours; medians of %d rounds.  Small writes are gathered by reeve, not by it.\n",
 	    BENCH_ROUNDS);
 	printf("copies: besides the kernel's.  call: a read or write of the %s.\n",
 	    o->transport == BENCH_MEMORY ? "memory pipe" : "socket");
+	printf("CPU: all threads of both ends.  window: the largest of a stream.\n");
 }
 
 void
