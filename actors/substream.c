@@ -78,6 +78,16 @@ publish_in(struct reeve_stream *s)
 		rva_oplist_fail(&s->waiting->reads, rva_rc(&s->rd_rc));
 }
 
+/* Threads stay away while operations wait to read. */
+static void
+mark_reads(struct reeve_stream *s)
+{
+	uint32_t any = s->waiting != NULL && s->waiting->reads.head != NULL;
+
+	if (rvq_cell32_get_relaxed(&s->async_reads) != any)
+		rvq_cell32_put(&s->async_reads, any);
+}
+
 static void
 end_in(struct reeve_stream *s, int rc)
 {
@@ -144,13 +154,12 @@ rva_stream_pump_in(struct reeve_stream *s)
 			continue;
 		op->buf = rv_chain_pop(&s->in);
 		s->consumed += op->buf->len;
-		if (s->waiting->reads.head == NULL)
-			rvq_cell32_put(&s->async_reads, 0);
 		rva_op_finish(op, (reeve_ssize)op->buf->len);
 	}
 	if (p != NULL && s->in.head != NULL)
 		rva_port_fill(s, p);
 	publish_in(s);
+	mark_reads(s);
 }
 
 /* --- bytes out --- */
@@ -275,6 +284,7 @@ on_gone(struct reeve_stream *s, const struct rv_event *ev)
 	int rc = s->conn->reason.rc != 0 ? s->conn->reason.rc : REEVE_ECLOSED;
 
 	s->gone = true;
+	rva_conn_absorb(s->conn); /* nothing in the ring may name a record that is freed */
 	if (s->waiting != NULL)
 		rva_timer_clear(&s->conn->w->wheel, &s->waiting->timer);
 	if (ev->flags & RV_EVF_ENDED) {
@@ -385,7 +395,6 @@ start_read(struct reeve_stream *s, reeve_op_t *op)
 	if (s->in.head == NULL)
 		wait_until(s, op, rvq_cell64_get(&s->rd_deadline));
 	rva_stream_pump_in(s);
-	rvq_cell32_put(&s->async_reads, w->reads.head != NULL);
 	settle(s);
 }
 
