@@ -79,6 +79,26 @@ rvt_raw_outbound(struct rvt_raw *r)
 	return s;
 }
 
+reeve_stats_t
+rvt_stats(reeve_ctl_t *k)
+{
+	reeve_stats_t st = {.size = sizeof(st)};
+
+	ck_assert_int_eq(reeve_ctl_stats(k, &st), 0);
+	return st;
+}
+
+void
+rvt_raw_stalled(struct rvt_raw *r)
+{
+	uint64_t deadline = rvt_now_ms() + (uint64_t)rvt_slow(RVT_WAIT_MS);
+
+	while (rvt_stats(r->k).stalls_transport == 0) {
+		ck_assert_msg(rvt_now_ms() < deadline, "the transport never fills");
+		sched_yield();
+	}
+}
+
 void
 rvt_raw_want_reason(struct rvt_raw *r, int rc, uint32_t by)
 {

@@ -23,6 +23,10 @@ void rvt_raw_fini(struct rvt_raw *r);
 reeve_stream_t *rvt_raw_inbound(struct rvt_raw *r, uint32_t id);
 /* We open, the peer acknowledges. */
 reeve_stream_t *rvt_raw_outbound(struct rvt_raw *r);
+/* The transport takes no more: what the peer does not read has filled it. */
+void rvt_raw_stalled(struct rvt_raw *r);
+/* Counters of the connection. */
+reeve_stats_t rvt_stats(reeve_ctl_t *k);
 /* The connection ended for this reason, and every kind of call says so. */
 void rvt_raw_want_reason(struct rvt_raw *r, int rc, uint32_t by);
 
