@@ -48,6 +48,8 @@ void rvt_peer_data(struct rvt_peer *p, unsigned flags, uint32_t id, uint32_t n, 
 
 /* The next frame; false: the other end closed before one. */
 bool rvt_peer_next(struct rvt_peer *p, struct rvt_frame *f);
+/* The next frame that is not DATA of id; false: the last of *left bytes of id came first. */
+bool rvt_peer_next_but(struct rvt_peer *p, struct rvt_frame *f, uint32_t id, uint64_t *left);
 /* The next frame is this one.  The body of DATA is not looked at. */
 void rvt_peer_want(struct rvt_peer *p, unsigned type, unsigned flags, uint32_t id, uint32_t len);
 /* The next frame is DATA with these n bytes of the stream. */
