@@ -124,6 +124,17 @@ rvt_raw_want_reason(struct rvt_raw *r, int rc, uint32_t by)
 
 #define PIECE 65536u
 
+uint8_t *
+rvt_pattern(uint32_t id, size_t n)
+{
+	uint8_t *p = malloc(n);
+
+	ck_assert_ptr_nonnull(p);
+	for (size_t i = 0; i < n; i++)
+		p[i] = rvt_byte(id, i);
+	return p;
+}
+
 void
 rvt_want_read(reeve_stream_t *s, uint64_t n, uint64_t from)
 {

@@ -30,6 +30,8 @@ reeve_stats_t rvt_stats(reeve_ctl_t *k);
 /* The connection ended for this reason, and every kind of call says so. */
 void rvt_raw_want_reason(struct rvt_raw *r, int rc, uint32_t by);
 
+/* The first n bytes of a stream; free it. */
+uint8_t *rvt_pattern(uint32_t id, size_t n);
 /* n bytes of the stream, from the given one, and then "no more" (0) or the error. */
 void rvt_want_read(reeve_stream_t *s, uint64_t n, uint64_t from);
 void rvt_want_write(reeve_stream_t *s, size_t n, uint64_t from);
