@@ -126,8 +126,8 @@ way_to(reeve_actor_t *self, reeve_msg_t *msg, void *arg)
 	(void)self;
 	if (msg == NULL)
 		return;
-	if (++w->got % BATCH == 0)
-		reeve_actor_post(w->from, &w->credits[(w->got / BATCH - 1) % BATCHES]);
+	if (++w->got % BATCH == 0) /* the last one of a batch: its place says of which */
+		reeve_actor_post(w->from, &w->credits[(msg - &w->messages[0][0]) / BATCH]);
 	if (w->got == w->batches * BATCH)
 		rvq_latch_set(&finished);
 }
