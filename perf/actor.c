@@ -463,7 +463,7 @@ main(int argc, char **argv)
 	const size_t n = sizeof(cases) / sizeof(cases[0]);
 
 	rvp_options(&options, argc, argv);
-	rvp_nodes_open(&nodes, RVP_MEMORY, false);
+	rvp_nodes_open(&nodes, RVP_MEMORY, NULL, false);
 	rvp_rounds(cases, n, options.rounds);
 	rvp_report("actor", cases, n, options.rounds);
 	report_parked();
