@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#define COALESCE_BELOW 1024u /* bytes of a buffer that is copied behind others that wait */
 #define MS_US 1000u
 
 static struct rv_yamux *
@@ -291,6 +292,22 @@ yamux_accept(struct rv_engine *e, struct rv_stream *st)
 	rv_yamux_ctl_add(y, st);
 }
 
+/* Small buffers that have to wait are copied together and let go: a block and a descriptor each cost more
+ * than the copy, and frames are staged from fewer pieces. */
+static int
+queue_bytes(struct rv_engine *e, struct rv_stream *st, reeve_buf_t *b)
+{
+	struct rv_pool *p = rv_pool_current();
+	int rc;
+
+	if (b->len >= COALESCE_BELOW || st->out.tail == NULL || p == NULL)
+		return rv_chain_push(&st->out, b);
+	rc = rv_chain_copy(&st->out, p, NULL, rv_buf_data(b), b->len);
+	rvq_counter_add(&e->stats.copied_out, b->len);
+	rv_buf_unref(b);
+	return rc;
+}
+
 static void
 yamux_send(struct rv_engine *e, struct rv_stream *st, reeve_buf_t *b)
 {
@@ -303,7 +320,7 @@ yamux_send(struct rv_engine *e, struct rv_stream *st, reeve_buf_t *b)
 			rv_engine_settle(e, st, n);
 		return;
 	}
-	if (rv_chain_push(&st->out, b) != 0) {
+	if (queue_bytes(e, st, b) != 0) {
 		/* Bytes are missing: nothing behind them may be taken for the stream's. */
 		rv_engine_settle(e, st, n);
 		e->ops->reset(e, st, RV_YGO_INTERNAL);
