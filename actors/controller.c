@@ -21,13 +21,15 @@ ended_rc(const struct reeve_ctl *k)
 	return k->conn->reason.rc != 0 ? k->conn->reason.rc : REEVE_ECLOSED;
 }
 
-/* What those answer who waited for the end: 0 when it was clean. */
-static int
-closed_rc(const struct reeve_ctl *k)
+/* Answer one who waited for the end: the reason; to a close of ours an end that somebody wanted is no error. */
+static void
+answer_end(const struct reeve_ctl *k, reeve_op_t *op)
 {
 	int rc = k->conn->reason.rc;
 
-	return rc == REEVE_EEND || rc == REEVE_ECLOSED ? 0 : rc;
+	if (rva_op(op)->msg.kind == RVA_MSG_CLOSE && (rc == REEVE_EEND || rc == REEVE_ECLOSED))
+		rc = 0;
+	(void)rva_op_answer(op, rc);
 }
 
 /* --- opening --- */
@@ -104,9 +106,29 @@ accept_next(struct reeve_ctl *k)
 	}
 }
 
+/* Streams that the peer has reset are of no count for the engine's backlog: here they go when there are many. */
+static void
+prune_queue(struct reeve_ctl *k)
+{
+	struct reeve_stream **p = &k->queue_head, *s;
+
+	while ((s = *p) != NULL) {
+		if (s->gone) {
+			*p = s->accept_next;
+			k->nqueue--;
+			rva_stream_refuse(s);
+		} else {
+			p = &s->accept_next;
+		}
+	}
+	k->queue_tail = p;
+}
+
 static void
 on_inbound(struct reeve_ctl *k, struct reeve_stream *s)
 {
+	if (k->nqueue / 2 >= k->conn->cfg.accept_backlog)
+		prune_queue(k);
 	s->accept_next = NULL;
 	*k->queue_tail = s;
 	k->queue_tail = &s->accept_next;
@@ -165,6 +187,8 @@ on_pong(struct reeve_ctl *k, uint64_t rtt)
 static void
 on_ended(struct reeve_ctl *k)
 {
+	reeve_op_t *op;
+
 	k->ended = true;
 	k->opening = false;
 	rva_timer_clear(wheel(k), &k->timer);
@@ -173,7 +197,8 @@ on_ended(struct reeve_ctl *k)
 	rva_oplist_fail(&k->accepts, ended_rc(k));
 	rva_oplist_fail(&k->pings, ended_rc(k));
 	rva_oplist_fail(&k->pings_sent, ended_rc(k));
-	rva_oplist_fail(&k->closers, closed_rc(k));
+	while ((op = rva_oplist_pop(&k->closers)) != NULL)
+		answer_end(k, op);
 	if (rvq_ref_count(&k->keep) == 0)
 		refuse_queue(k);
 }
@@ -294,7 +319,10 @@ on_start_ended(struct reeve_ctl *k, reeve_op_t *op)
 		accept_next(k);
 		return;
 	}
-	(void)rva_op_answer(op, kind == RVA_MSG_CLOSED || kind == RVA_MSG_CLOSE ? closed_rc(k) : ended_rc(k));
+	if (kind == RVA_MSG_CLOSED || kind == RVA_MSG_CLOSE)
+		answer_end(k, op);
+	else
+		(void)rva_op_answer(op, ended_rc(k));
 }
 
 static void

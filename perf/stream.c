@@ -15,7 +15,9 @@
 #include "perf/flow.h"
 #include "perf/kit.h"
 
-#define CASES 7
+#define CASES        7
+#define ROUNDS       11
+#define ROUNDS_NOISY 31 /* of gates whose quartiles are more than 0.2 apart */
 
 static const struct rvp_flow *const contenders[CASES] = {&rvp_raw_plain, &rvp_raw_strong,
     &rvp_raw_bare, &rvp_inline_flow, &rvp_worker_flow, &rvp_actors_flow, &rvp_threads_flow};
@@ -158,6 +160,20 @@ report_ratio(const struct ratio *r)
 	line(what, "ratio", cost);
 }
 
+/* Are the quartiles of a gate too far apart to judge by so few rounds? */
+static bool
+noisy(void)
+{
+	const size_t gbps = offsetof(struct rvp_figure, gbps);
+	size_t i, a, b;
+
+	for (i = 0; i < sizeof(ratios) / sizeof(ratios[0]); i++)
+		if (ratios[i].target > 0 && find(ratios[i].a, &a) && find(ratios[i].b, &b) &&
+		    quantile(a, &b, gbps, 0.75) - quantile(a, &b, gbps, 0.25) > 0.2)
+			return true;
+	return false;
+}
+
 static void
 run(enum rvp_transport t, unsigned streams, size_t write)
 {
@@ -174,6 +190,9 @@ run(enum rvp_transport t, unsigned streams, size_t write)
 			if (ran[c])
 				rvp_flow_measure(contenders[c], &load, &figures[c][round]);
 		}
+		if (options.gates && !options.quick && round + 1 == ROUNDS &&
+		    options.rounds == ROUNDS && noisy())
+			options.rounds = ROUNDS_NOISY;
 	}
 	for (c = 0; c < CASES && !options.gates; c++)
 		if (ran[c])
@@ -264,7 +283,7 @@ defaults(void)
 		options.cases = "plain,strong,inline,worker,threads";
 	}
 	if (options.rounds == 0)
-		options.rounds = options.quick ? 3 : 11;
+		options.rounds = options.quick ? 3 : ROUNDS;
 	if (options.rounds > RVP_ROUNDS_MAX)
 		options.rounds = RVP_ROUNDS_MAX;
 	if (options.seconds <= 0)

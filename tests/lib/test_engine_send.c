@@ -390,6 +390,7 @@ main(void)
 	SRunner *sr;
 	int failed;
 
+	tcase_set_timeout(t, 60); /* nothing waits; machines may be slow */
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, many_small_writes_are_one_frame);
 	tcase_add_test(t, pieces_are_copied_below_2_kib_and_referenced_above);
