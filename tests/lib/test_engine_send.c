@@ -373,6 +373,24 @@ START_TEST(violation_behind_a_partial_gather_keeps_it_whole)
 }
 END_TEST
 
+/* 25 frames of a header and four pieces leave room for exactly one more frame of one piece. */
+START_TEST(frame_begun_in_the_last_room_of_a_gather_has_a_body)
+{
+	struct rv_stream *a = rvt_outbound(&r), *b = rvt_outbound(&r);
+
+	for (int i = 0; i < 64; i++) {
+		rvt_send(&r, a, 4096);
+		rvt_send(&r, b, 4096);
+	}
+	(void)r.e->ops->drain(r.e, r.g, r.now);
+	ck_assert_int_gt(r.g->niov, 125);
+	rvt_drain(&r, 0);
+	for (int i = 0; i < 25; i++)
+		rvt_want(&r, RVT_DATA, 0, i % 2 == 0 ? 1 : 3, 16384);
+	rvt_want(&r, RVT_DATA, 0, 3, 4096);
+}
+END_TEST
+
 START_TEST(empty_buffer_sends_nothing)
 {
 	struct rv_stream *st = rvt_outbound(&r);
@@ -410,6 +428,7 @@ main(void)
 	tcase_add_test(t, shared_buffer_is_sent_and_the_other_holder_keeps_it);
 	tcase_add_test(t, control_leaves_before_data);
 	tcase_add_test(t, violation_behind_a_partial_gather_keeps_it_whole);
+	tcase_add_test(t, frame_begun_in_the_last_room_of_a_gather_has_a_body);
 	tcase_add_test(t, empty_buffer_sends_nothing);
 	suite_add_tcase(s, t);
 	sr = srunner_create(s);
