@@ -346,12 +346,8 @@ END_TEST
 int
 main(void)
 {
-	Suite *s = suite_create("engine_close");
-	TCase *t = tcase_create("close");
-	SRunner *sr;
-	int failed;
+	TCase *t = tcase_create("engine_close");
 
-	tcase_set_timeout(t, 60); /* nothing waits; machines may be slow */
 	tcase_add_loop_test(t, verb_in_state_sends_exactly, 0, NROWS);
 	tcase_add_test(t, data_for_a_closed_stream_is_reset_once);
 	tcase_add_loop_test(t, close_inside_a_body_resets_at_the_next_part, 0, 2);
@@ -359,10 +355,5 @@ main(void)
 	tcase_add_test(t, lingering_stream_is_reset_after_its_time);
 	tcase_add_test(t, linger_off_waits_for_ever);
 	tcase_add_loop_test(t, reset_keeps_what_is_in_a_gather, 0, 2);
-	suite_add_tcase(s, t);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return rvt_run_tcase("engine_close", t);
 }

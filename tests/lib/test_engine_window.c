@@ -414,12 +414,8 @@ END_TEST
 int
 main(void)
 {
-	Suite *s = suite_create("engine_window");
-	TCase *t = tcase_create("window");
-	SRunner *sr;
-	int failed;
+	TCase *t = tcase_create("engine_window");
 
-	tcase_set_timeout(t, 60); /* nothing waits; machines may be slow */
 	tcase_add_test(t, worked_example_is_reproduced);
 	tcase_add_test(t, unread_bytes_are_not_granted_again);
 	tcase_add_test(t, one_large_read_grants_all_it_took);
@@ -434,10 +430,5 @@ main(void)
 	tcase_add_test(t, no_credit_after_the_peers_fin);
 	tcase_add_test(t, budget_stops_growth_then_credit_then_streams);
 	tcase_add_test(t, withheld_stream_may_end);
-	suite_add_tcase(s, t);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return rvt_run_tcase("engine_window", t);
 }
