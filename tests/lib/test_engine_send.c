@@ -405,12 +405,8 @@ END_TEST
 int
 main(void)
 {
-	Suite *s = suite_create("engine_send");
-	TCase *t = tcase_create("send");
-	SRunner *sr;
-	int failed;
+	TCase *t = tcase_create("engine_send");
 
-	tcase_set_timeout(t, 60); /* nothing waits; machines may be slow */
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, many_small_writes_are_one_frame);
 	tcase_add_test(t, pieces_are_copied_below_2_kib_and_referenced_above);
@@ -430,10 +426,5 @@ main(void)
 	tcase_add_test(t, violation_behind_a_partial_gather_keeps_it_whole);
 	tcase_add_test(t, frame_begun_in_the_last_room_of_a_gather_has_a_body);
 	tcase_add_test(t, empty_buffer_sends_nothing);
-	suite_add_tcase(s, t);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return rvt_run_tcase("engine_send", t);
 }
