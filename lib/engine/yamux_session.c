@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define COALESCE_BELOW 1024u /* bytes of a buffer that is copied behind others that wait */
-#define MS_US 1000u
+#define MS_US          1000u
 
 static struct rv_yamux *
 yamux(struct rv_engine *e)
@@ -101,8 +101,8 @@ yamux_accept(struct rv_engine *e, struct rv_stream *st)
 	rv_yamux_ctl_add(y, st);
 }
 
-/* Small buffers that have to wait are copied together and let go: a block and a descriptor each cost more
- * than the copy, and frames are staged from fewer pieces. */
+/* Small buffers that have to wait are copied together and let go: a block and a descriptor each
+ * cost more than the copy, and frames are staged from fewer pieces. */
 static int
 queue_bytes(struct rv_engine *e, struct rv_stream *st, reeve_buf_t *b)
 {
