@@ -255,7 +255,7 @@ on_ready(struct rva_source *s, int events)
 		c->readable = true;
 		rva_conn_want_read(c);
 	}
-	if (events & RVA_WRITE) {
+	if ((events & RVA_WRITE) && c->write_error == 0) {
 		c->writable = true;
 		rva_conn_dirty(c);
 	}

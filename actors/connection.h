@@ -64,6 +64,7 @@ struct reeve_conn {
 	uint32_t parsed;        /* bytes of slab that the engine has used up */
 	struct rv_gather *gather;
 	struct rva_timer timer;
+	int write_error;        /* nothing more can be sent */
 	uint64_t close_deadline, stall_deadline, linger_deadline;
 	struct reeve_conn *dirty_next, *read_next;
 	struct rvq_counter reads, writes, copied_in, stalls, messages;

@@ -57,8 +57,11 @@ slab_back(struct reeve_conn *c)
 static void
 on_end(struct reeve_conn *c, int rc)
 {
-	int cut = c->engine->ops->feed_end(c->engine);
+	int cut;
 
+	if (rc == 0 && c->write_error != 0)
+		rc = c->write_error;
+	cut = c->engine->ops->feed_end(c->engine);
 	if (rc == 0 && cut < 0) {
 		rva_conn_end(c, REEVE_ETRUNC, REEVE_BY_TRANSPORT, "REEVE-CONN-0006");
 	} else if (rc == 0) {
@@ -177,9 +180,13 @@ rva_conn_read(struct reeve_conn *c)
 			return;
 		got += (uint32_t)n;
 	}
-	if (c->readable && !c->paused)
+	if (c->readable && !c->paused) {
 		rva_conn_want_read(c);
-	else
+	} else if (c->write_error != 0 && !c->readable) {
+		rva_conn_end(c, c->write_error, REEVE_BY_TRANSPORT, "REEVE-CONN-0011");
+		return;
+	} else {
 		slab_back(c);
+	}
 	rva_conn_dirty(c); /* credit, pongs, timers */
 }

@@ -12,6 +12,17 @@
 #define LINGER_US 1000000           /* wait for the peer's end after our last byte */
 #define ROUNDS 64                   /* exchanges with the controller in one turn */
 
+/* Nothing more can be sent, but what the peer sent before may still be there to read: the end comes behind it. */
+static void
+on_write_error(struct reeve_conn *c, int rc)
+{
+	c->write_error = rc;
+	c->writable = false;
+	c->stall_deadline = UINT64_MAX;
+	c->hup = c->readable = true;
+	rva_conn_want_read(c);
+}
+
 /* Offer what is in the gather.  False: the transport takes no more now, or the connection has ended. */
 static bool
 write_some(struct reeve_conn *c)
@@ -29,9 +40,13 @@ write_some(struct reeve_conn *c)
 			c->stall_deadline = c->w->now + (uint64_t)c->cfg.write_ms * 1000;
 		return false;
 	}
-	if (n <= 0 || (size_t)n > left) {
+	if (n < 0) {
+		on_write_error(c, (int)n);
+		return false;
+	}
+	if (n == 0 || (size_t)n > left) {
 		/* A transport that lies about what it took leaves nothing to trust: no further call is made. */
-		rva_conn_end(c, n < 0 ? (int)n : REEVE_EPROTO, REEVE_BY_TRANSPORT, "REEVE-CONN-0009");
+		rva_conn_end(c, REEVE_EPROTO, REEVE_BY_TRANSPORT, "REEVE-CONN-0009");
 		return false;
 	}
 	c->stall_deadline = UINT64_MAX;
@@ -76,7 +91,7 @@ write_all(struct reeve_conn *c)
 	size_t start;
 	uint64_t sent = 0;
 
-	while (c->state != RVA_CONN_ENDED && c->writable && next_gather(c)) {
+	while (c->state != RVA_CONN_ENDED && c->writable && c->write_error == 0 && next_gather(c)) {
 		if (sent >= WRITE_BUDGET) {
 			rva_conn_dirty(c);
 			break;
@@ -93,8 +108,17 @@ write_all(struct reeve_conn *c)
 void
 rva_conn_last_words(struct reeve_conn *c)
 {
-	if (c->writable && next_gather(c))
-		(void)write_some(c);
+	struct rv_gather *g;
+	reeve_ssize n;
+
+	/* What was begun, then the GO_AWAY; errors do not matter any more. */
+	for (int i = 0; i < 2 && c->writable && next_gather(c); i++) {
+		g = c->gather;
+		n = c->transport->ops->writev(c->transport, g->iov + g->iov_at, g->niov - g->iov_at);
+		if (n <= 0 || (size_t)n > g->bytes - g->done)
+			return;
+		rv_gather_sent(c->engine, g, (size_t)n);
+	}
 }
 
 /* Everything was handed over: is it time for the next step of the end? */

@@ -21,13 +21,15 @@ ended_rc(const struct reeve_ctl *k)
 	return k->conn->reason.rc != 0 ? k->conn->reason.rc : REEVE_ECLOSED;
 }
 
-/* What those answer who waited for the end: 0 when it was clean. */
-static int
-closed_rc(const struct reeve_ctl *k)
+/* Answer one who waited for the end: the reason; to a close of ours an end that somebody wanted is no error. */
+static void
+answer_end(const struct reeve_ctl *k, reeve_op_t *op)
 {
 	int rc = k->conn->reason.rc;
 
-	return rc == REEVE_EEND || rc == REEVE_ECLOSED ? 0 : rc;
+	if (rva_op(op)->msg.kind == RVA_MSG_CLOSE && (rc == REEVE_EEND || rc == REEVE_ECLOSED))
+		rc = 0;
+	(void)rva_op_answer(op, rc);
 }
 
 /* --- opening --- */
@@ -185,6 +187,8 @@ on_pong(struct reeve_ctl *k, uint64_t rtt)
 static void
 on_ended(struct reeve_ctl *k)
 {
+	reeve_op_t *op;
+
 	k->ended = true;
 	k->opening = false;
 	rva_timer_clear(wheel(k), &k->timer);
@@ -193,7 +197,8 @@ on_ended(struct reeve_ctl *k)
 	rva_oplist_fail(&k->accepts, ended_rc(k));
 	rva_oplist_fail(&k->pings, ended_rc(k));
 	rva_oplist_fail(&k->pings_sent, ended_rc(k));
-	rva_oplist_fail(&k->closers, closed_rc(k));
+	while ((op = rva_oplist_pop(&k->closers)) != NULL)
+		answer_end(k, op);
 	if (rvq_ref_count(&k->keep) == 0)
 		refuse_queue(k);
 }
@@ -314,7 +319,10 @@ on_start_ended(struct reeve_ctl *k, reeve_op_t *op)
 		accept_next(k);
 		return;
 	}
-	(void)rva_op_answer(op, kind == RVA_MSG_CLOSED || kind == RVA_MSG_CLOSE ? closed_rc(k) : ended_rc(k));
+	if (kind == RVA_MSG_CLOSED || kind == RVA_MSG_CLOSE)
+		answer_end(k, op);
+	else
+		(void)rva_op_answer(op, ended_rc(k));
 }
 
 static void

@@ -74,8 +74,19 @@ publish_in(struct reeve_stream *s)
 		return;
 	if (answer(&s->rd_rc, s->in_rc))
 		wake_all(s);
+	rvq_cell32_put(&s->async_reads, 0);
 	if (s->waiting != NULL)
 		rva_oplist_fail(&s->waiting->reads, rva_rc(&s->rd_rc));
+}
+
+/* Threads stay away while operations wait to read. */
+static void
+mark_reads(struct reeve_stream *s)
+{
+	uint32_t any = s->waiting != NULL && s->waiting->reads.head != NULL;
+
+	if (rvq_cell32_get_relaxed(&s->async_reads) != any)
+		rvq_cell32_put(&s->async_reads, any);
 }
 
 static void
@@ -140,17 +151,18 @@ rva_stream_pump_in(struct reeve_stream *s)
 
 	while (s->in.head != NULL && s->waiting != NULL && (op = s->waiting->reads.head) != NULL) {
 		(void)rva_oplist_pop(&s->waiting->reads);
+		if (s->waiting->reads.head == NULL)
+			rvq_cell32_put(&s->async_reads, 0);
 		if (!rva_op_claim(op))
 			continue;
 		op->buf = rv_chain_pop(&s->in);
 		s->consumed += op->buf->len;
-		if (s->waiting->reads.head == NULL)
-			rvq_cell32_put(&s->async_reads, 0);
 		rva_op_finish(op, (reeve_ssize)op->buf->len);
 	}
 	if (p != NULL && s->in.head != NULL)
 		rva_port_fill(s, p);
 	publish_in(s);
+	mark_reads(s);
 }
 
 /* --- bytes out --- */
@@ -200,8 +212,13 @@ rva_stream_pump_out(struct reeve_stream *s)
 		rva_op(op)->buf = NULL;
 		rva_op_finish(op, (reeve_ssize)n);
 	}
-	if (p != NULL)
-		(void)rva_port_drain(s, p, UINT64_MAX);
+	if (p != NULL) {
+		/* Bytes written behind an operation that is still on its way wait for it: its message comes here again. */
+		uint64_t all = rvq_cell64_get(&p->accepted);
+
+		if (rvq_cell32_get(&s->posted) == 0)
+			(void)rva_port_drain(s, p, all);
+	}
 	if ((s->shut_wanted || s->close_wanted) && !s->shut && rvq_cell32_get(&s->posted) == 0)
 		finish_out(s);
 }
@@ -275,6 +292,7 @@ on_gone(struct reeve_stream *s, const struct rv_event *ev)
 	int rc = s->conn->reason.rc != 0 ? s->conn->reason.rc : REEVE_ECLOSED;
 
 	s->gone = true;
+	rva_conn_absorb(s->conn); /* nothing in the ring may name a record that is freed */
 	if (s->waiting != NULL)
 		rva_timer_clear(&s->conn->w->wheel, &s->waiting->timer);
 	if (ev->flags & RV_EVF_ENDED) {
@@ -322,21 +340,40 @@ rva_stream_on(struct reeve_stream *s, const struct rv_event *ev)
 
 /* --- mailbox --- */
 
+/* Answer the operations whose own deadline or whose stream's has come; returns when the next one has to be. */
+static uint64_t
+expire(struct rva_oplist *l, uint64_t stream_deadline, uint64_t now)
+{
+	uint64_t next;
+
+	if (stream_deadline != 0 && stream_deadline <= now) {
+		rva_oplist_fail(l, REEVE_ETIMEDOUT);
+		return UINT64_MAX;
+	}
+	next = rva_oplist_expire(l, now);
+	return l->head != NULL && stream_deadline != 0 && stream_deadline < next ? stream_deadline : next;
+}
+
 static void
 on_timer(struct rva_timer *t, uint64_t now)
 {
 	struct rva_waiting *w = rva_container(t, struct rva_waiting, timer);
-	uint64_t a, b;
+	struct reeve_stream *s = w->s;
+	uint64_t rd = rvq_cell64_get(&s->rd_deadline), wr = rvq_cell64_get(&s->wr_deadline), a, b;
+	bool stays = false;
 
 	for (reeve_op_t *op = w->writes.head; op != NULL; op = rva_op(op)->next) {
-		if (rva_op(op)->deadline <= now) {
+		if (rva_op(op)->deadline <= now || (wr != 0 && wr <= now)) {
 			rv_buf_unref(rva_op(op)->buf);
 			rva_op(op)->buf = NULL;
 		}
 	}
-	a = rva_oplist_expire(&w->reads, now);
-	b = rva_oplist_expire(&w->writes, now);
-	rva_timer_set(&w->s->conn->w->wheel, t, a < b ? a : b);
+	for (reeve_op_t *op = w->reads.head; op != NULL; op = rva_op(op)->next)
+		stays = stays || (rva_op(op)->deadline > now && (rd == 0 || rd > now));
+	rvq_cell32_put(&s->async_reads, stays);
+	a = expire(&w->reads, rd, now);
+	b = expire(&w->writes, wr, now);
+	rva_timer_set(&s->conn->w->wheel, t, a < b ? a : b);
 }
 
 static struct rva_waiting *
@@ -357,18 +394,18 @@ waiting(struct reeve_stream *s)
 	return w;
 }
 
-/* The earlier of the operation's own deadline and the stream's. */
+/* Look at op again at the earlier of its own deadline and the stream's (which may be moved meanwhile). */
 static void
 wait_until(struct reeve_stream *s, reeve_op_t *op, uint64_t stream_deadline)
 {
-	struct rva_op *o = rva_op(op);
+	uint64_t at = rva_op(op)->deadline;
 
-	if (stream_deadline != 0 && stream_deadline < o->deadline)
-		o->deadline = stream_deadline;
-	if (o->deadline == UINT64_MAX || s->gone)
+	if (stream_deadline != 0 && stream_deadline < at)
+		at = stream_deadline;
+	if (at == UINT64_MAX || s->gone)
 		return;
-	if (!rva_timer_armed(&s->waiting->timer) || o->deadline < s->waiting->timer.when)
-		rva_timer_set(&s->conn->w->wheel, &s->waiting->timer, o->deadline);
+	if (!rva_timer_armed(&s->waiting->timer) || at < s->waiting->timer.when)
+		rva_timer_set(&s->conn->w->wheel, &s->waiting->timer, at);
 }
 
 static void
@@ -377,6 +414,10 @@ start_read(struct reeve_stream *s, reeve_op_t *op)
 	struct rva_waiting *w = waiting(s);
 	struct rva_port *p = rva_port_peek(s);
 
+	if (rvq_cell32_get(&s->app) & (RVA_APP_STOP | RVA_APP_CLOSE | RVA_APP_RESET)) {
+		(void)rva_op_answer(op, REEVE_ECLOSED);
+		return;
+	}
 	if (w == NULL || (p != NULL && !rva_port_pull_back(s, p))) {
 		(void)rva_op_answer(op, w == NULL ? REEVE_ENOMEM : REEVE_EBUSY);
 		return;
@@ -385,7 +426,6 @@ start_read(struct reeve_stream *s, reeve_op_t *op)
 	if (s->in.head == NULL)
 		wait_until(s, op, rvq_cell64_get(&s->rd_deadline));
 	rva_stream_pump_in(s);
-	rvq_cell32_put(&s->async_reads, w->reads.head != NULL);
 	settle(s);
 }
 
@@ -412,6 +452,7 @@ on_cancel(struct reeve_stream *s, reeve_op_t *op)
 {
 	if (s->waiting != NULL && !rva_oplist_remove(&s->waiting->reads, op))
 		(void)rva_oplist_remove(&s->waiting->writes, op);
+	rvq_cell32_put(&s->async_reads, s->waiting != NULL && s->waiting->reads.head != NULL);
 	if (rva_op(op)->msg.kind == RVA_MSG_WRITE && rva_op(op)->buf != NULL)
 		rv_buf_unref(rva_op(op)->buf);
 	rva_op_finish(op, REEVE_ECANCELED);

@@ -47,6 +47,8 @@ reeve_read(reeve_stream_t *s, void *to, size_t n)
 	rc = may_block(s);
 	REEVE_REQUIRE(rc == 0, rc);
 	if (n == 0) {
+		if (rvq_cell32_get(&s->app) & (RVA_APP_STOP | RVA_APP_CLOSE | RVA_APP_RESET))
+			return REEVE_ECLOSED;
 		rc = rva_rc(&s->rd_rc);
 		return rc == RVA_RC_OPEN ? 0 : rc;
 	}

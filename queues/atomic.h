@@ -1,13 +1,14 @@
 /*
  * atomic.h - the only door to C11 atomics.
  *
- * Everything in this folder that is not a Concurrency Kit ring reaches atomics through these macros,
- * and nothing outside this folder uses them.  The names say the order: rlx, acq, rel, ar (acquire and
- * release) and sc.  A model checker that has its own atomic types names a file in RVQ_ATOMIC_HEADER that
- * defines the same macros, and then checks the real headers (tests/models/relacy_atomic.h).
+ * Everything in this folder that is not a Concurrency Kit ring reaches atomics through these
+ * macros, and nothing outside this folder uses them.  The names say the order: rlx, acq, rel, ar
+ * (acquire and release) and sc.  A model checker that has its own atomic types names a file in
+ * RVQ_ATOMIC_HEADER that defines the same macros, and then checks the real headers
+ * (tests/models/relacy/atomic.h).
  *
- * RVQ_OWNED marks a field that is not atomic because only one thread at a time may touch it; RVQ_VAR
- * reads or writes it.  They are plain C here and race-checked variables in the checker.
+ * RVQ_OWNED marks a field that is not atomic because only one thread at a time may touch it;
+ * RVQ_VAR reads or writes it.  They are plain C here and race-checked variables in the checker.
  */
 #ifndef REEVE_QUEUES_ATOMIC_H
 #define REEVE_QUEUES_ATOMIC_H
@@ -39,7 +40,8 @@
 
 #define rvq_swap_ar(p, v) atomic_exchange_explicit((p), (v), memory_order_acq_rel)
 
-/* (p, expected, v): expected is a pointer and gets the value found.  A failure is an acquire load. */
+/* (p, expected, v): expected is a pointer and gets the value found.  A failure is an acquire load.
+ *  */
 #define rvq_cas_ar(p, e, v)                      \
 	atomic_compare_exchange_strong_explicit( \
 	    (p), (e), (v), memory_order_acq_rel, memory_order_acquire)
@@ -54,7 +56,8 @@
 #define rvq_fetch_or_ar(p, v)   atomic_fetch_or_explicit((p), (v), memory_order_acq_rel)
 #define rvq_fetch_and_ar(p, v)  atomic_fetch_and_explicit((p), (v), memory_order_acq_rel)
 
-/* gcc says that ThreadSanitizer does not see fences; nothing here needs it to (queues/README.md). */
+/* gcc says that ThreadSanitizer does not see fences; nothing here needs it to (queues/README.md).
+ *  */
 #ifdef __SANITIZE_THREAD__
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wtsan"

@@ -1,10 +1,11 @@
 /*
  * cell.h - published words for the floors above, which may not use atomics themselves.
  *
- * A cell may be read and written by any thread.  get acquires what the put (or swap, cas, or, and, add)
- * that it sees released.  swap, cas, or, and, add acquire and release; swap, or, and, add return the old
- * value.  get_relaxed promises nothing about other memory.  Every function is wait-free where the
- * machine has the instruction (x86: or and and with the old value are short compare-and-swap loops).
+ * A cell may be read and written by any thread.  get acquires what the put (or swap, cas, or, and,
+ * add) that it sees released.  swap, cas, or, and, add acquire and release; swap, or, and, add
+ * return the old value.  get_relaxed promises nothing about other memory.  Every function is
+ * wait-free where the machine has the instruction (x86: or and and with the old value are short
+ * compare-and-swap loops).
  */
 #ifndef REEVE_QUEUES_CELL_H
 #define REEVE_QUEUES_CELL_H

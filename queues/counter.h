@@ -1,9 +1,9 @@
 /*
  * counter.h - statistics: numbers that order nothing.
  *
- * A counter has one writing thread, its owner, and pays a plain load and store; any thread may read it.
- * A gauge has many writers.  Both are relaxed: a reader sees some recent value and may conclude nothing
- * about other memory from it.
+ * A counter has one writing thread, its owner, and pays a plain load and store; any thread may
+ * read it. A gauge has many writers.  Both are relaxed: a reader sees some recent value and may
+ * conclude nothing about other memory from it.
  */
 #ifndef REEVE_QUEUES_COUNTER_H
 #define REEVE_QUEUES_COUNTER_H

@@ -1,10 +1,10 @@
 /*
  * doorbell.h - a notice that merges with itself.
  *
- * A bell belongs to one mailbox.  Ringing adds bits; only the ring that finds none posts the node, so
- * there is at most one node in the mailbox however often the bell rings.  The owner takes the bits
- * *before* it looks at what they announce: whatever is published after that rings again.  (Bits that
- * were looked at first and cleared then would lose what came between.)
+ * A bell belongs to one mailbox.  Ringing adds bits; only the ring that finds none posts the node,
+ * so there is at most one node in the mailbox however often the bell rings.  The owner takes the
+ * bits *before* it looks at what they announce: whatever is published after that rings again.
+ * (Bits that were looked at first and cleared then would lose what came between.)
  */
 #ifndef REEVE_QUEUES_DOORBELL_H
 #define REEVE_QUEUES_DOORBELL_H

@@ -17,7 +17,8 @@ rvq_latch_set(struct rvq_latch *l)
 {
 	/* pairs with rvq_latch_isset and the compare-and-swap in rvq_latch_wait */
 	if (rvq_swap_ar(&l->word, UINT32_C(2)) == 1)
-		(void)syscall(SYS_futex, (void *)&l->word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+		(void)syscall(
+		    SYS_futex, (void *)&l->word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
 int
@@ -36,8 +37,8 @@ rvq_latch_wait(struct rvq_latch *l, uint64_t deadline_us)
 		(void)rvq_cas_ar(&l->word, &seen, UINT32_C(1));
 		if (seen == 2)
 			break;
-		if (syscall(SYS_futex, (void *)&l->word, FUTEX_WAIT_BITSET_PRIVATE, 1, timeout, NULL,
-		        FUTEX_BITSET_MATCH_ANY) == -1 &&
+		if (syscall(SYS_futex, (void *)&l->word, FUTEX_WAIT_BITSET_PRIVATE, 1, timeout,
+			NULL, FUTEX_BITSET_MATCH_ANY) == -1 &&
 		    errno == ETIMEDOUT)
 			return rvq_latch_isset(l) ? 0 : REEVE_ETIMEDOUT;
 	}

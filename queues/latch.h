@@ -30,7 +30,8 @@ rvq_latch_isset(const struct rvq_latch *l)
 /* Any one thread, once: sets it and wakes every sleeper. */
 void rvq_latch_set(struct rvq_latch *l);
 
-/* Any thread: sleeps until it is set (0), or until deadline_us of CLOCK_MONOTONIC (REEVE_ETIMEDOUT). */
+/* Any thread: sleeps until it is set (0), or until deadline_us of CLOCK_MONOTONIC
+ * (REEVE_ETIMEDOUT). */
 int rvq_latch_wait(struct rvq_latch *l, uint64_t deadline_us);
 
 #endif

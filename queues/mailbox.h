@@ -1,16 +1,17 @@
 /*
  * mailbox.h - an actor's mailbox: intrusive FIFO, many posters, one owner.
  *
- * The list is Dmitry Vyukov's intrusive MPSC queue (1024cores.net); the idle bit in the head word is the
- * idea of the Pony runtime's actor queue.  Posters exchange the head and then link the node that was
- * there to theirs.  A mailbox is idle (bit 0 of head set: the owner is not scheduled) only while it is
- * empty, and the exchange of the first post clears the bit: exactly one poster sees it and schedules.
+ * The list is Dmitry Vyukov's intrusive MPSC queue (1024cores.net); the idle bit in the head word
+ * is the idea of the Pony runtime's actor queue.  Posters exchange the head and then link the node
+ * that was there to theirs.  A mailbox is idle (bit 0 of head set: the owner is not scheduled)
+ * only while it is empty, and the exchange of the first post clears the bit: exactly one poster
+ * sees it and schedules.
  *
- * Invariants.  The stub is in the list exactly when tail points at it.  Popping the last node puts the
- * stub in its place with one compare-and-swap of head, so a popped node is in nobody's hands but the
- * caller's and may be posted again at once, here or elsewhere.  Idle happens by one compare-and-swap
- * of head from the bare stub: there is no moment between "is it empty" and "idle" for a post to fall
- * into, and the owner has drained before it tries.
+ * Invariants.  The stub is in the list exactly when tail points at it.  Popping the last node puts
+ * the stub in its place with one compare-and-swap of head, so a popped node is in nobody's hands
+ * but the caller's and may be posted again at once, here or elsewhere.  Idle happens by one
+ * compare-and-swap of head from the bare stub: there is no moment between "is it empty" and "idle"
+ * for a post to fall into, and the owner has drained before it tries.
  *
  * Posting is wait-free.  A poster stopped between its exchange and its link hides later nodes from
  * the owner but stops no other poster: the owner keeps its turn scheduled and looks again.
@@ -44,8 +45,8 @@ rvq_mailbox_init(struct rvq_mailbox *m)
 }
 
 /* Any thread: appends a node that is in no list.  True: the mailbox was idle and the caller, and
- * nobody else, must schedule its owner.  Wait-free.  From the moment the owner can pop the node, the
- * poster does not touch the mailbox, which cannot go idle before that moment. */
+ * nobody else, must schedule its owner.  Wait-free.  From the moment the owner can pop the node,
+ * the poster does not touch the mailbox, which cannot go idle before that moment. */
 static inline bool
 rvq_mailbox_post_mpsc(struct rvq_mailbox *m, struct rvq_node *n)
 {
@@ -102,9 +103,8 @@ rvq_mailbox_idle_mpsc(struct rvq_mailbox *m)
 {
 	uintptr_t empty = (uintptr_t)&m->stub;
 
-	if (RVQ_VAR(m->tail) != &m->stub)
-		return false;
-	/* idle: pairs with rvq_mailbox_post_mpsc; releases all the owner did to the next owner */
+	/* With a node left, head is not the stub: the stub is not in the list then.
+	 * idle: pairs with rvq_mailbox_post_mpsc; releases all the owner did to the next owner */
 	return rvq_cas_ar(&m->head, &empty, empty | RVQ_MAILBOX_IDLE);
 }
 

@@ -1,9 +1,9 @@
 /*
  * parker.c - the system calls behind parker.h: futex for threads, eventfd for workers.
  *
- * Any thread.  The ticket that a thread got when it armed a parker waits in thread-local storage until the
- * thread waits; a wait on another parker than the one armed last returns at once, as if woken, so a misuse
- * costs a turn of the caller's loop and never a wake-up.
+ * Any thread.  The ticket that a thread got when it armed a parker waits in thread-local storage
+ * until the thread waits; a wait on another parker than the one armed last returns at once, as if
+ * woken, so a misuse costs a turn of the caller's loop and never a wake-up.
  */
 #include <config.h>
 
@@ -66,7 +66,8 @@ rvq_parker_wait(struct rvq_parker *p, uint64_t deadline_us)
 		timeout = &at;
 	}
 	do {
-		/* The bitset form takes an absolute time, so a signal does not lengthen the wait. */
+		/* The bitset form takes an absolute time, so a signal does not lengthen the wait.
+		 *  */
 		rc = syscall(SYS_futex, futex_word(p), FUTEX_WAIT_BITSET_PRIVATE, armed.ticket,
 		    timeout, NULL, FUTEX_BITSET_MATCH_ANY);
 	} while (rc == -1 && errno == EINTR);

@@ -1,5 +1,6 @@
 /*
- * parker.h - going to sleep without losing a wake-up: threads on a futex, workers in epoll on an eventfd.
+ * parker.h - going to sleep without losing a wake-up: threads on a futex, workers in epoll on an
+ * eventfd.
  *
  * Sleeper:  loop { take what is there, else arm; look again: there -> disarm, else wait }
  * Waker:    publish; wake
@@ -27,27 +28,31 @@ struct rvq_waker {
 /* Before it is shared. */
 void rvq_parker_init(struct rvq_parker *p);
 
-/* Any thread: announces that it is about to sleep on p; it must now look again at its condition.  A thread
- * is armed on one parker at a time, the last one. */
+/* Any thread: announces that it is about to sleep on p; it must now look again at its condition.
+ * A thread is armed on one parker at a time, the last one. */
 void rvq_parker_arm(struct rvq_parker *p);
 
-/* The armed thread, when it does not want to sleep after all.  The word stays armed, for it may be shared:
- * that costs the next waker one system call and nobody a wake-up. */
+/* The armed thread, when it does not want to sleep after all.  The word stays armed, for it may be
+ * shared: that costs the next waker one system call and nobody a wake-up. */
 void rvq_parker_disarm(struct rvq_parker *p);
 
-/* The armed thread: sleeps until somebody wakes p, or until deadline_us (microseconds of CLOCK_MONOTONIC,
- * absolute; RVQ_FOREVER none).  0: woken, perhaps for nothing: look again, and arm again before the next
- * wait.  REEVE_ETIMEDOUT: the deadline has passed.  A signal does not end it. */
+/* The armed thread: sleeps until somebody wakes p, or until deadline_us (microseconds of
+ * CLOCK_MONOTONIC, absolute; RVQ_FOREVER none).  0: woken, perhaps for nothing: look again, and
+ * arm again before the next wait.  REEVE_ETIMEDOUT: the deadline has passed.  A signal does not
+ * end it. */
 int rvq_parker_wait(struct rvq_parker *p, uint64_t deadline_us);
 
-/* Any thread, after publishing: wakes every thread that armed p since the last wake.  True: there was one. */
+/* Any thread, after publishing: wakes every thread that armed p since the last wake.  True: there
+ * was one. It touches p after what it published can be seen, so the caller holds something that
+ * keeps p (latch.h is for when nobody does). */
 bool rvq_parker_wake(struct rvq_parker *p);
 
 /* Before it is shared.  0, or REEVE_ESYS_BASE - errno and w holds nothing. */
 int rvq_waker_init(struct rvq_waker *w);
 void rvq_waker_fini(struct rvq_waker *w);
 
-/* The worker: announces that it is about to sleep; it must now look again at its inbox and then sleep. */
+/* The worker: announces that it is about to sleep; it must now look again at its inbox and then
+ * sleep. */
 void rvq_waker_arm(struct rvq_waker *w);
 
 /* The worker, back from epoll_wait or not gone there. */

@@ -2,16 +2,21 @@
  * spsc.h - single-producer single-consumer ring of values.
  *
  * The indices, their free-running arithmetic and their placement on three cache lines are those of
- * Concurrency Kit's ck_ring; the slots are the caller's array and hold values.  ck_ring has no batch
- * calls and, in release 0.7.1, orders only stores before a slot is given back, which is too little on
- * ARM; so the copies are made here over its indices, with its fences: release before an index is
- * published, acquire after the other side's index was read.  On x86 both are compiler barriers.
+ * Concurrency Kit's ck_ring; the slots are the caller's array and hold values.  ck_ring has no
+ * batch calls and, in release 0.7.1, orders only stores before a slot is given back, which is too
+ * little on ARM; so the copies are made here over its indices, with its fences: release before an
+ * index is published, acquire after the other side's index was read.  On x86 both are compiler
+ * barriers.  A side reads its own index plainly, as ck_ring does, so that ThreadSanitizer sees a
+ * second thread on that side.
  *
- * One thread pushes, one thread pops.  Nothing here orders a push before a later look at whether the
- * consumer sleeps: that takes the full fence that parker.h has.  A ring must lie at a multiple of 64.
+ * One thread pushes, one thread pops.  Nothing here orders a push before a later look at whether
+ * the consumer sleeps: that takes the full fence that parker.h has.  A ring must lie at a multiple
+ * of 64.
  */
 #ifndef REEVE_QUEUES_SPSC_H
 #define REEVE_QUEUES_SPSC_H
+
+#include <stddef.h>
 
 #include <ck_pr.h>
 #include <ck_ring.h>
@@ -22,15 +27,16 @@ struct rvq_ring {
 	struct ck_ring ck;
 } __attribute__((aligned(64)));
 
-/* size is a power of two and the length of every slot array used with the ring; it holds size - 1. */
+/* size is a power of two and the length of every slot array used with the ring; it holds size - 1.
+ *  */
 static inline void
 rvq_ring_init(struct rvq_ring *r, unsigned size)
 {
 	ck_ring_init(&r->ck, size);
 }
 
-/* Any thread: how many are in, at some moment during the call for the producer and the consumer, and
- * roughly for others (never more than the ring holds). */
+/* Any thread: how many are in, at some moment during the call for the producer and the consumer,
+ * and roughly for others (never more than the ring holds). */
 static inline unsigned
 rvq_ring_count(const struct rvq_ring *r)
 {
@@ -50,7 +56,14 @@ rvq_ring_room(const struct rvq_ring *r)
 
 	/* pairs with rvq_ring_release: the slots that it gave back may be written now */
 	ck_pr_fence_acquire();
-	return r->ck.mask - (ck_pr_load_uint(&r->ck.p_tail) - head);
+	return r->ck.mask - (r->ck.p_tail - head);
+}
+
+/* Producer: the slot that is i behind the last one pushed. */
+static inline unsigned
+rvq_ring_in(const struct rvq_ring *r, unsigned i)
+{
+	return (r->ck.p_tail + i) & r->ck.mask;
 }
 
 /* Producer: makes n filled slots visible. */
@@ -59,7 +72,7 @@ rvq_ring_publish(struct rvq_ring *r, unsigned n)
 {
 	/* pairs with rvq_ring_filled */
 	ck_pr_fence_release();
-	ck_pr_store_uint(&r->ck.p_tail, ck_pr_load_uint(&r->ck.p_tail) + n);
+	ck_pr_store_uint(&r->ck.p_tail, r->ck.p_tail + n);
 }
 
 /* Consumer: how many slots may be read now; the producer can only make it more. */
@@ -70,7 +83,14 @@ rvq_ring_filled(const struct rvq_ring *r)
 
 	/* pairs with rvq_ring_publish */
 	ck_pr_fence_acquire();
-	return tail - ck_pr_load_uint(&r->ck.c_head);
+	return tail - r->ck.c_head;
+}
+
+/* Consumer: the slot that is i behind the oldest one. */
+static inline unsigned
+rvq_ring_out(const struct rvq_ring *r, unsigned i)
+{
+	return (r->ck.c_head + i) & r->ck.mask;
 }
 
 /* Consumer: gives n read slots back. */
@@ -79,13 +99,13 @@ rvq_ring_release(struct rvq_ring *r, unsigned n)
 {
 	/* pairs with rvq_ring_room; orders the reads of the slots, not only stores */
 	ck_pr_fence_release();
-	ck_pr_store_uint(&r->ck.c_head, ck_pr_load_uint(&r->ck.c_head) + n);
+	ck_pr_store_uint(&r->ck.c_head, r->ck.c_head + n);
 }
 
 /*
  * RVQ_RING_DEFINE(name, type) makes, for slots of that type:
  *	bool name_push_spsc(r, slots, e)              producer: false when full
- *	unsigned name_push_batch_spsc(r, slots, e, n) producer: how many of e[0..n) fit, visible at once
+ *	unsigned name_push_batch_spsc(r, slots, e, n) producer: how many fit, visible at once
  *	bool name_pop_spsc(r, slots, out)             consumer: false when empty
  *	unsigned name_pop_batch_spsc(r, slots, out, n) consumer: how many it got, given back at once
  *	type *name_peek_spsc(r, slots)                consumer: the oldest, which stays, or NULL
@@ -98,7 +118,7 @@ rvq_ring_release(struct rvq_ring *r, unsigned n)
 	{                                                                                         \
 		if (RVQ_UNLIKELY(rvq_ring_room(r) == 0))                                          \
 			return false;                                                             \
-		slots[r->ck.p_tail & r->ck.mask] = *e;                                            \
+		slots[rvq_ring_in(r, 0)] = *e;                                                    \
 		rvq_ring_publish(r, 1);                                                           \
 		return true;                                                                      \
 	}                                                                                         \
@@ -106,12 +126,13 @@ rvq_ring_release(struct rvq_ring *r, unsigned n)
 	RVQ_UNUSED static inline unsigned name##_push_batch_spsc(                                 \
 	    struct rvq_ring *r, type *slots, type const *e, unsigned n)                           \
 	{                                                                                         \
-		unsigned room = rvq_ring_room(r), at = r->ck.p_tail, i;                           \
+		unsigned mask = r->ck.mask, room = rvq_ring_room(r);                              \
+		unsigned at = rvq_ring_in(r, 0), i;                                               \
                                                                                                   \
 		if (n > room)                                                                     \
 			n = room;                                                                 \
 		for (i = 0; i < n; i++)                                                           \
-			slots[(at + i) & r->ck.mask] = e[i];                                      \
+			slots[(at + i) & mask] = e[i];                                            \
 		if (n > 0)                                                                        \
 			rvq_ring_publish(r, n);                                                   \
 		return n;                                                                         \
@@ -121,7 +142,7 @@ rvq_ring_release(struct rvq_ring *r, unsigned n)
 	{                                                                                         \
 		if (RVQ_UNLIKELY(rvq_ring_filled(r) == 0))                                        \
 			return false;                                                             \
-		*out = slots[r->ck.c_head & r->ck.mask];                                          \
+		*out = slots[rvq_ring_out(r, 0)];                                                 \
 		rvq_ring_release(r, 1);                                                           \
 		return true;                                                                      \
 	}                                                                                         \
@@ -129,12 +150,13 @@ rvq_ring_release(struct rvq_ring *r, unsigned n)
 	RVQ_UNUSED static inline unsigned name##_pop_batch_spsc(                                  \
 	    struct rvq_ring *r, type *slots, type *out, unsigned n)                               \
 	{                                                                                         \
-		unsigned filled = rvq_ring_filled(r), at = r->ck.c_head, i;                       \
+		unsigned mask = r->ck.mask, filled = rvq_ring_filled(r);                          \
+		unsigned at = rvq_ring_out(r, 0), i;                                              \
                                                                                                   \
 		if (n > filled)                                                                   \
 			n = filled;                                                               \
 		for (i = 0; i < n; i++)                                                           \
-			out[i] = slots[(at + i) & r->ck.mask];                                    \
+			out[i] = slots[(at + i) & mask];                                          \
 		if (n > 0)                                                                        \
 			rvq_ring_release(r, n);                                                   \
 		return n;                                                                         \
@@ -144,7 +166,7 @@ rvq_ring_release(struct rvq_ring *r, unsigned n)
 	{                                                                                         \
 		if (rvq_ring_filled(r) == 0)                                                      \
 			return NULL;                                                              \
-		return &slots[r->ck.c_head & r->ck.mask];                                         \
+		return &slots[rvq_ring_out(r, 0)];                                                \
 	}                                                                                         \
                                                                                                   \
 	RVQ_UNUSED static inline void name##_drop_spsc(struct rvq_ring *r)                        \

@@ -1,10 +1,11 @@
 /*
  * stack.h - take-all stack with close: many pushers, one taker.
  *
- * R. K. Treiber's stack restricted to "take everything", which has no ABA problem: nobody looks behind
- * the head while others may change it.  Concurrency Kit's ck_stack is the same thing but cannot be
- * closed, so this one is C11: closing puts a sentinel into the head word for ever, by the same exchange
- * that takes the rest, so every link was either taken or its pusher knows that it was not pushed.
+ * R. K. Treiber's stack restricted to "take everything", which has no ABA problem: nobody looks
+ * behind the head while others may change it.  Concurrency Kit's ck_stack is the same thing but
+ * cannot be closed, so this one is C11: closing puts a sentinel into the head word for ever, by
+ * the same exchange that takes the rest, so every link was either taken or its pusher knows that
+ * it was not pushed.
  *
  * After a successful push the pusher touches neither stack nor link again: the taker may free both.
  */
@@ -64,7 +65,8 @@ rvq_stack_empty(const struct rvq_stack *s)
 static inline struct rvq_link *
 rvq_stack_take_mpsc(struct rvq_stack *s)
 {
-	/* Only the taker closes, so what is not closed here is not closed at the exchange either. */
+	/* Only the taker closes, so what is not closed here is not closed at the exchange either.
+	 *  */
 	if (rvq_load_rlx(&s->head) <= RVQ_STACK_CLOSED)
 		return NULL;
 	/* pairs with rvq_stack_push_mpsc */

@@ -22,7 +22,8 @@ static void
 marry(int i, uint32_t seed)
 {
 	static const unsigned chunks[] = {1, 2, 7, 11, 12, 13};
-	struct rvt_wedding w = {.via = (enum rvt_via)(i / 2), .one_rt = i % 2 == 1 || i < 2, .seed = seed};
+	struct rvt_wedding w = {
+	    .via = (enum rvt_via)(i / 2), .one_rt = i % 2 == 1 || i < 2, .seed = seed};
 
 	w.chunk = chunks[seed % 6];
 	printf("%s, %s", rvt_via_name[w.via], w.one_rt ? "one runtime" : "two runtimes");

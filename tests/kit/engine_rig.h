@@ -69,7 +69,10 @@ struct rv_stream *rvt_inbound(struct rvt_rig *r, uint32_t id);
 struct rv_stream *rvt_outbound(struct rvt_rig *r);
 /* Queue n bytes as one buffer, the stream's next ones. */
 void rvt_send(struct rvt_rig *r, struct rv_stream *st, uint32_t n);
+/* What is known of the newest stream with that id, or NULL; and of a stream that a test opened
+ * itself. */
 struct rvt_seen *rvt_seen(struct rvt_rig *r, uint32_t id);
+void rvt_see(struct rvt_rig *r, struct rv_stream *st);
 
 /* The next frame out is this one (DATA: its body is checked by content). */
 void rvt_want(struct rvt_rig *r, unsigned type, unsigned flags, uint32_t id, uint32_t len);

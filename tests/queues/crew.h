@@ -1,8 +1,9 @@
 /*
  * crew.h - threads, time and the runner for the queue tests.
  *
- * Stress tests run for CREW_STRESS_US and check what was counted, not how much was done, so they hold on
- * one core, on many, and under a sanitizer.  Nothing sleeps to wait: a thread with nothing to do yields.
+ * Stress tests run for CREW_STRESS_US and check what was counted, not how much was done, so they
+ * hold on one core, on many, and under a sanitizer.  Nothing sleeps to wait: a thread with nothing
+ * to do yields.
  */
 #ifndef REEVE_TESTS_QUEUES_CREW_H
 #define REEVE_TESTS_QUEUES_CREW_H

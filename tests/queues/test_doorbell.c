@@ -1,4 +1,5 @@
-/* test_doorbell.c - the bell: rings merge, an answered bell rings again, nothing announced is missed. */
+/* test_doorbell.c - the bell: rings merge, an answered bell rings again, nothing announced is
+ * missed. */
 #include <config.h>
 
 #include "queues/cell.h"

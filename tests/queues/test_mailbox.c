@@ -1,4 +1,5 @@
-/* test_mailbox.c - the mailbox: order, re-posting, half-done posts, and "scheduled exactly once". */
+/* test_mailbox.c - the mailbox: order, re-posting, half-done posts, and "scheduled exactly once".
+ *  */
 #include <config.h>
 
 #include "queues/cell.h"

@@ -278,7 +278,8 @@ struct wall {
 	struct rvq_cell32 lost;
 };
 
-/* Plays one side until the other has sent UINT64_MAX; each stroke may find the other asleep or not. */
+/* Plays one side until the other has sent UINT64_MAX; each stroke may find the other asleep or
+ * not. */
 static void
 play(struct wall *w, unsigned me, uint64_t end)
 {

@@ -1,4 +1,5 @@
-/* test_stack.c - the take-all stack: order, who wakes, closing, and pushes that race with a close. */
+/* test_stack.c - the take-all stack: order, who wakes, closing, and pushes that race with a close.
+ *  */
 #include <config.h>
 
 #include "queues/cell.h"

@@ -1,8 +1,8 @@
 /*
  * tsan_planted.c - programs with a planted race, which ThreadSanitizer must report.
  *
- * Built once for each value of PLANT, in ThreadSanitizer builds only; tsan_planted.sh requires a report
- * from each but 0, and none from that one.
+ * Built once for each value of PLANT, in ThreadSanitizer builds only; tsan_planted.sh requires a
+ * report from each but 0, and none from that one.
  *	0  the same rig without a bug
  *	1  an object is written after the push that published it
  *	2  two producers on a single-producer ring
@@ -20,6 +20,8 @@
 
 #define ROUNDS 20000
 #define SLOTS  8
+#define TRIES  5
+#define TURNS  100000 /* a mailbox that two workers have run may be broken: give up on it */
 
 RVQ_RING_DEFINE(box, unsigned *)
 
@@ -121,6 +123,7 @@ run_owner(void)
 		rvq_fetch_or_ar(&mailbox.head, RVQ_MAILBOX_IDLE);
 	for (budget = 0; budget < 8; budget++) {
 		turns++;
+		sched_yield(); /* meet the other worker here */
 		if (rvq_mailbox_pop_mpsc(&mailbox) == NULL)
 			break;
 	}
@@ -132,18 +135,20 @@ static void *
 work(void *arg)
 {
 	uint32_t n;
+	unsigned i;
 
 	(void)arg;
-	for (;;) {
+	for (i = 0; i < TURNS; i++) {
 		n = rvq_cell32_get(&runnable);
 		if (n > 0 && rvq_cell32_cas(&runnable, n, n - 1))
 			run_owner();
 		else if (rvq_cell32_get(&finished) &&
 		    (rvq_load_acq(&mailbox.head) & RVQ_MAILBOX_IDLE))
-			return NULL;
+			break;
 		else
 			sched_yield();
 	}
+	return NULL;
 }
 
 static void
@@ -152,6 +157,8 @@ mailbox_rig(void)
 	pthread_t poster, worker;
 
 	rvq_mailbox_init(&mailbox);
+	rvq_cell32_put(&runnable, 0);
+	rvq_cell32_put(&finished, 0);
 	pthread_create(&poster, NULL, post, NULL);
 	pthread_create(&worker, NULL, work, NULL);
 	work(NULL);
@@ -162,9 +169,12 @@ mailbox_rig(void)
 int
 main(void)
 {
+	unsigned i;
+
 	if (PLANT != 3)
 		ring_rig();
 	if (PLANT == 0 || PLANT == 3)
-		mailbox_rig();
+		for (i = 0; i < TRIES; i++)
+			mailbox_rig();
 	return EXIT_SUCCESS;
 }

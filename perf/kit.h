@@ -1,0 +1,56 @@
+/*
+ * kit.h - what the perf programs share: time, options, medians, alternating rounds, JSON lines.
+ *
+ * Machines are noisy and drift, so contenders take turns round by round in one process and only
+ * medians and ratios within a run are worth comparing.  One thread uses the kit.
+ */
+#ifndef REEVE_PERF_KIT_H
+#define REEVE_PERF_KIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RVP_ROUNDS_MAX 64
+
+struct rvp_options {
+	bool quick;      /* --quick: a fraction of the work, for a check that it runs */
+	bool pin;        /* --pin: threads are bound to processors */
+	unsigned rounds; /* --rounds=N: 11, with --quick 3 */
+};
+
+/* A contender: run does the work once and returns its figure. */
+struct rvp_case {
+	const char *name;
+	const char *unit;
+	double (*run)(void *arg);
+	void *arg;
+	double values[RVP_ROUNDS_MAX]; /* one per round, in the order of rounds */
+};
+
+/* Reads the options above; anything else ends the program with a message on standard error. */
+void rvp_options(struct rvp_options *o, int argc, char **argv);
+
+/* Nanoseconds of the monotonic clock, and of processor time used by the process. */
+uint64_t rvp_now_ns(void);
+uint64_t rvp_cpu_ns(void);
+
+/* Binds the calling thread to the n-th processor it may use, counted round. */
+void rvp_pin(unsigned n);
+
+/* The q-quantile (0 to 1, 0.5 is the median) of n > 0 values. */
+double rvp_quantile(const double *values, size_t n, double q);
+
+/* Runs every case once a round, each round starting with another one. */
+void rvp_rounds(struct rvp_case *cases, size_t n, unsigned rounds);
+
+/* The median over rounds of a's figure divided by b's in the same round. */
+double rvp_ratio(const struct rvp_case *a, const struct rvp_case *b, unsigned rounds);
+
+/* One line {"bench","case","unit","value","n"} on standard output; the strings need no escaping. */
+void rvp_print(const char *bench, const char *name, const char *unit, double value, unsigned n);
+
+/* The median of every case, one line each. */
+void rvp_report(const char *bench, const struct rvp_case *cases, size_t n, unsigned rounds);
+
+#endif

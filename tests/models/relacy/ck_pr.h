@@ -1,0 +1,1 @@
+/* ck_pr.h - see ck_ring.h beside it. */
