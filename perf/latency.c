@@ -131,7 +131,7 @@ thread_trips(struct trips *t)
 	uint64_t from;
 	unsigned i;
 
-	rvp_nodes_open(&nodes, t->transport, t->pin);
+	rvp_nodes_open(&nodes, t->transport, NULL, t->pin);
 	v.ctl = nodes.ctl[1];
 	rvp_thread(&thread, serve_main, &v, t->pin ? 1 : RVP_ANY_CPU);
 	rvp_must(reeve_open(nodes.ctl[0], &s, -1), "open");
@@ -227,7 +227,7 @@ worker_trips(struct trips *t)
 	rvp_check(k != NULL, "memory");
 	k->t = t;
 	rvq_latch_init(&k->done);
-	rvp_nodes_open(&k->nodes, t->transport, t->pin);
+	rvp_nodes_open(&k->nodes, t->transport, NULL, t->pin);
 	reeve_op_init(&k->accept, server_accept, k);
 	reeve_op_init(&k->client_read, client_read, k);
 	reeve_op_init(&k->client_write, written, k);
@@ -253,7 +253,7 @@ ping_trips(struct trips *t)
 	uint64_t from, us;
 	unsigned i;
 
-	rvp_nodes_open(&nodes, t->transport, t->pin);
+	rvp_nodes_open(&nodes, t->transport, NULL, t->pin);
 	for (i = 0; i < t->n + WARM_UP; i++) {
 		from = rvp_now_ns();
 		rvp_must(reeve_ping(nodes.ctl[0], -1, &us), "ping");

@@ -71,7 +71,7 @@ run_operations(void *arg)
 	m->n = options.quick ? 4000 : 200000;
 	m->started = AHEAD;
 	rvq_latch_init(&m->done);
-	rvp_nodes_open(&m->nodes, *(enum rvp_transport *)arg, options.pin);
+	rvp_nodes_open(&m->nodes, *(enum rvp_transport *)arg, NULL, options.pin);
 	for (i = 0; i < AHEAD; i++) {
 		reeve_op_init(&m->accepts[i], accepted, m);
 		reeve_accept_async(m->nodes.ctl[1], &m->accepts[i]);
@@ -119,7 +119,7 @@ run_blocking(void *arg)
 	pthread_t thread;
 	uint64_t began;
 
-	rvp_nodes_open(&nodes, *(enum rvp_transport *)arg, options.pin);
+	rvp_nodes_open(&nodes, *(enum rvp_transport *)arg, NULL, options.pin);
 	t.ctl = nodes.ctl[1];
 	rvp_thread(&thread, take_streams, &t, options.pin ? 1 : RVP_ANY_CPU);
 	began = rvp_now_ns();

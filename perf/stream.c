@@ -44,6 +44,7 @@ static struct {
 	bool quick, pin, gates;
 	unsigned rounds, streams;
 	size_t write;
+	uint32_t window, budget;
 	double seconds;
 	int transport; /* -1: all */
 	const char *cases;
@@ -177,7 +178,13 @@ noisy(void)
 static void
 run(enum rvp_transport t, unsigned streams, size_t write)
 {
-	struct rvp_load load = {t, streams, write, options.seconds, options.pin};
+	struct rvp_load load = {.transport = t,
+	    .streams = streams,
+	    .write = write,
+	    .seconds = options.seconds,
+	    .window = options.window,
+	    .budget = options.budget,
+	    .pin = options.pin};
 	unsigned round;
 	size_t i, c;
 
@@ -207,7 +214,8 @@ usage(const char *program)
 	fprintf(stderr,
 	    "usage: %s [--quick] [--gates] [--pin] [--rounds N] [--seconds S] [--streams N] "
 	    "[--write N]\n"
-	    "       [--transport tcp|unix|memory] [--case NAME[,NAME]]\n"
+	    "       [--transport tcp|unix|memory] [--case NAME[,NAME]] [--window BYTES] [--budget "
+	    "BYTES]\n"
 	    "names: plain strong bare inline worker actors threads\n",
 	    program);
 	exit(EXIT_FAILURE);
@@ -230,7 +238,8 @@ parse(int argc, char **argv)
 	static const struct option known[] = {{"quick", 0, NULL, 'q'}, {"gates", 0, NULL, 'g'},
 	    {"pin", 0, NULL, 'p'}, {"rounds", 1, NULL, 'r'}, {"seconds", 1, NULL, 's'},
 	    {"streams", 1, NULL, 'n'}, {"write", 1, NULL, 'w'}, {"transport", 1, NULL, 't'},
-	    {"case", 1, NULL, 'c'}, {NULL, 0, NULL, 0}};
+	    {"case", 1, NULL, 'c'}, {"window", 1, NULL, 'm'}, {"budget", 1, NULL, 'b'},
+	    {NULL, 0, NULL, 0}};
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
@@ -258,6 +267,12 @@ parse(int argc, char **argv)
 			break;
 		case 'c':
 			options.cases = optarg;
+			break;
+		case 'm':
+			options.window = (uint32_t)strtoul(optarg, NULL, 10);
+			break;
+		case 'b':
+			options.budget = (uint32_t)strtoul(optarg, NULL, 10);
 			break;
 		case 't':
 			options.transport = transport_of(optarg);

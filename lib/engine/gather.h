@@ -46,12 +46,12 @@ rv_gather_empty(const struct rv_gather *g)
 {
 	return g->done == g->bytes;
 }
-/* Room for one more frame of any kind: a header, a piece that is copied or referenced, its
- * account? */
+/* Room for one more frame of any kind: a header (which may need an iovec of its own), a piece that is copied
+ * or referenced with what a body asks for, its account? */
 static inline bool
 rv_gather_room(const struct rv_gather *g)
 {
-	return g->bytes < RV_GATHER_BYTES && g->niov + 3 <= RV_IOV_MAX &&
+	return g->bytes < RV_GATHER_BYTES && g->niov + 4 <= RV_IOV_MAX &&
 	    g->nacct + 2 <= RV_ACCT_MAX && g->stage_used + RV_STAGE_MAX + 16 <= RV_STAGE_SIZE;
 }
 /* n bytes of the stage, offered to the transport where they are: fill them before the next

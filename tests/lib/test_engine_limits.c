@@ -356,6 +356,7 @@ main(void)
 	SRunner *sr;
 	int failed;
 
+	tcase_set_timeout(t, 60); /* nothing waits; machines may be slow */
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, opens_wait_for_the_first_answer);
 	tcase_add_test(t, unacknowledged_count_returns_on_every_path);

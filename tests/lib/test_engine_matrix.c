@@ -454,6 +454,7 @@ main(void)
 	SRunner *sr;
 	int failed;
 
+	tcase_set_timeout(t, 60); /* nothing waits; machines may be slow */
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, version_not_0_is_violation);
 	tcase_add_test(t, type_above_3_is_violation);

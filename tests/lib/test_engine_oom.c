@@ -187,6 +187,7 @@ main(void)
 	SRunner *sr;
 	int failed;
 
+	tcase_set_timeout(t, 60); /* nothing waits; machines may be slow */
 	tcase_add_test(t, every_single_failure_is_survived);
 	tcase_add_test(t, every_lasting_failure_is_survived);
 	tcase_add_test(t, failed_open_changes_nothing);

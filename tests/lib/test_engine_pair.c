@@ -89,15 +89,15 @@ conserved(void)
 				continue;
 			sum += st->window - RV_WINDOW0;
 			if (st->rx == RV_RX_OPEN)
-				ck_assert_uint_eq((uint64_t)st->recv_credit + st->consumed +
-					st->unread + (y->body_st == st ? y->body_left : 0),
+				RVT_CHECK((uint64_t)st->recv_credit + st->consumed + st->unread +
+					(y->body_st == st ? y->body_left : 0) ==
 				    st->window);
 			peer = other == NULL ? NULL : other->st;
 			if (peer != NULL)
-				ck_assert_uint_le(peer->send_credit, st->recv_credit);
+				RVT_CHECK(peer->send_credit <= st->recv_credit);
 		}
-		ck_assert_uint_eq(sum, y->win.grown);
-		ck_assert_uint_le(side[k].e->nunacked, side[k].e->cfg.user.max_unacked);
+		RVT_CHECK(sum == y->win.grown);
+		RVT_CHECK(side[k].e->nunacked <= side[k].e->cfg.user.max_unacked);
 	}
 }
 
@@ -354,7 +354,7 @@ main(void)
 	SRunner *sr;
 	int failed;
 
-	tcase_set_timeout(t, 120);
+	tcase_set_timeout(t, 60); /* nothing waits; machines may be slow */
 	tcase_add_loop_test(t, random_life_loses_nothing, 0, 8);
 	tcase_add_loop_test(t, credit_at_rest_is_equal_on_both_ends, 0, 3);
 	tcase_add_test(t, both_sides_writing_first_stall_only_their_stream);

@@ -537,6 +537,7 @@ main(void)
 	SRunner *sr;
 	int failed;
 
+	tcase_set_timeout(t, 60); /* nothing waits; machines may be slow */
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, open_without_data_sends_syn_at_the_next_drain);
 	tcase_add_test(t, open_with_data_sends_syn_on_it);

@@ -252,6 +252,7 @@ main(void)
 	SRunner *sr;
 	int failed;
 
+	tcase_set_timeout(t, 60); /* nothing waits; machines may be slow */
 	tcase_add_test(t, first_round_trip_is_measured_at_the_start);
 	tcase_add_test(t, active_connection_measures_every_10_s);
 	tcase_add_test(t, silence_is_probed_and_ends_the_connection);

@@ -419,6 +419,7 @@ main(void)
 	SRunner *sr;
 	int failed;
 
+	tcase_set_timeout(t, 60); /* nothing waits; machines may be slow */
 	tcase_add_test(t, worked_example_is_reproduced);
 	tcase_add_test(t, unread_bytes_are_not_granted_again);
 	tcase_add_test(t, one_large_read_grants_all_it_took);
