@@ -292,7 +292,7 @@ on_gone(struct reeve_stream *s, const struct rv_event *ev)
 {
 	int rc = s->conn->reason.rc != 0 ? s->conn->reason.rc : REEVE_ECLOSED;
 
-	s->gone = true;
+	s->gone = s->shut = true;
 	rva_conn_absorb(s->conn); /* nothing in the ring may name a record that is freed */
 	if (s->waiting != NULL)
 		rva_timer_clear(&s->conn->w->wheel, &s->waiting->timer);

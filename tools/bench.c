@@ -26,7 +26,7 @@ static const char help[] =
     "  --streams N        so many streams at once, 1 to 4096\n"
     "  --size BYTES       of one write; 1 to 16M, with K and M\n"
     "  --seconds S        for everything, about; 10\n"
-    "  --threads          a thread for each end of each stream, blocking calls (default)\n"
+    "  --threads          a thread for each end of a stream, blocking (default)\n"
     "  --callbacks        completions on the workers instead\n"
     "  --workers N        threads of each node's runtime; the library's choice\n"
     "  --json             print one JSON object instead of the table\n"
@@ -186,14 +186,16 @@ cpu(const struct bench_round *r)
 static void
 show(const struct bench_row *row, double part, double ours, double raw)
 {
-	char text[TERM_TEXT], bar[32], size[16];
+	char text[TERM_TEXT], bar[32], size[16], rates[64] = "warming up";
 
 	if (!progress.live)
 		return;
 	term_bar(bar, 24, part, 0);
-	snprintf(text, sizeof(text), "%4u x %-8s %s %3.0f%%  reeve %.2f GB/s  raw %.2f GB/s",
-	    row->streams, term_bytes(size, (double)row->size), bar, part * 100, ours / 1e9,
-	    raw / 1e9);
+	if (ours > 0)
+		snprintf(
+		    rates, sizeof(rates), "reeve %.2f GB/s  raw %.2f GB/s", ours / 1e9, raw / 1e9);
+	snprintf(text, sizeof(text), "%4u x %-8s %s %3.0f%%  %s", row->streams,
+	    term_bytes(size, (double)row->size), bar, part * 100, rates);
 	term_show(&progress, text);
 }
 

@@ -392,3 +392,19 @@ rvt_no_event(struct rvt_rig *r)
 	ck_assert_msg(
 	    r->at == r->nev, "unwanted event kind %u id %u", r->ev[r->at].kind, r->ev[r->at].len);
 }
+
+int
+rvt_run_tcase(const char *name, TCase *t)
+{
+	Suite *s = suite_create(name);
+	SRunner *sr;
+	int failed;
+
+	tcase_set_timeout(t, 60); /* nothing waits; machines may be slow */
+	suite_add_tcase(s, t);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

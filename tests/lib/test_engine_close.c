@@ -288,6 +288,20 @@ START_TEST(linger_off_waits_for_ever)
 }
 END_TEST
 
+/* Whoever takes the blocks that were let go writes over them. */
+static void
+scribble(void)
+{
+	reeve_buf_t *b[8];
+
+	for (int i = 0; i < 8; i++) {
+		b[i] = rv_buf_alloc(r.pool, 10000);
+		memset(b[i]->slab->data, 0xee, b[i]->slab->cap);
+	}
+	for (int i = 0; i < 8; i++)
+		rv_buf_unref(b[i]);
+}
+
 /* Queued bytes go, bytes in a gather stay: what is half in a gather stays readable until it was
  * taken. */
 START_TEST(reset_keeps_what_is_in_a_gather)
@@ -316,6 +330,7 @@ START_TEST(reset_keeps_what_is_in_a_gather)
 		ck_assert_int_eq(rvt_feed(&r, 0), 0);
 		(void)rvt_event(&r, RV_EV_RST, 1);
 	}
+	scribble();
 	rvt_notify(&r);
 	rvt_no_event(&r);
 	rvt_bytes_pack(&r.out);
@@ -346,12 +361,8 @@ END_TEST
 int
 main(void)
 {
-	Suite *s = suite_create("engine_close");
-	TCase *t = tcase_create("close");
-	SRunner *sr;
-	int failed;
+	TCase *t = tcase_create("engine_close");
 
-	tcase_set_timeout(t, 60); /* nothing waits; machines may be slow */
 	tcase_add_loop_test(t, verb_in_state_sends_exactly, 0, NROWS);
 	tcase_add_test(t, data_for_a_closed_stream_is_reset_once);
 	tcase_add_loop_test(t, close_inside_a_body_resets_at_the_next_part, 0, 2);
@@ -359,10 +370,5 @@ main(void)
 	tcase_add_test(t, lingering_stream_is_reset_after_its_time);
 	tcase_add_test(t, linger_off_waits_for_ever);
 	tcase_add_loop_test(t, reset_keeps_what_is_in_a_gather, 0, 2);
-	suite_add_tcase(s, t);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return rvt_run_tcase("engine_close", t);
 }

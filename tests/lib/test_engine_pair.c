@@ -349,19 +349,10 @@ END_TEST
 int
 main(void)
 {
-	Suite *s = suite_create("engine_pair");
-	TCase *t = tcase_create("pair");
-	SRunner *sr;
-	int failed;
+	TCase *t = tcase_create("engine_pair");
 
-	tcase_set_timeout(t, 60); /* nothing waits; machines may be slow */
 	tcase_add_loop_test(t, random_life_loses_nothing, 0, 8);
 	tcase_add_loop_test(t, credit_at_rest_is_equal_on_both_ends, 0, 3);
 	tcase_add_test(t, both_sides_writing_first_stall_only_their_stream);
-	suite_add_tcase(s, t);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return rvt_run_tcase("engine_pair", t);
 }

@@ -298,12 +298,8 @@ END_TEST
 int
 main(void)
 {
-	Suite *s = suite_create("engine_parts");
-	TCase *t = tcase_create("parts");
-	SRunner *sr;
-	int failed;
+	TCase *t = tcase_create("engine_parts");
 
-	tcase_set_timeout(t, 60); /* nothing waits; machines may be slow */
 	tcase_add_test(t, every_send_cell_keeps_the_rules);
 	tcase_add_test(t, every_receive_cell_keeps_the_rules);
 	tcase_add_test(t, every_state_and_event_has_a_name);
@@ -317,10 +313,5 @@ main(void)
 	tcase_add_test(t, refusals_are_a_queue_of_1024);
 	tcase_add_test(t, gather_joins_what_is_staged_in_a_row);
 	tcase_add_test(t, gather_is_full_before_any_part_overflows);
-	suite_add_tcase(s, t);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return rvt_run_tcase("engine_parts", t);
 }

@@ -11,7 +11,7 @@ positive()
 
 for transport in tcp unix memory; do
 	for mode in --threads --callbacks; do
-		$bench --transport $transport $mode --streams 2 --size 4K --seconds 0.3 --workers 1 --json \
+		$bench --transport $transport $mode --streams 2 --size 4K --seconds 0.2 --workers 1 --json \
 			>"$tmp/json" 2>"$tmp/bench.err" || fail "$transport $mode: exit code $?"
 		[ ! -s "$tmp/bench.err" ] || fail "$transport $mode: said something"
 		for name in bytes_per_s raw_bytes_per_s ratio writes_per_s frames_per_call cpu_s_per_gb window message_ns; do
@@ -22,7 +22,7 @@ for transport in tcp unix memory; do
 	done
 done
 
-$bench --seconds 1 >"$tmp/table" 2>"$tmp/bench.err" || fail "exit code $?"
+$bench --seconds 0.8 >"$tmp/table" 2>"$tmp/bench.err" || fail "exit code $?"
 [ ! -s "$tmp/bench.err" ] || fail "said something"
 for row in '1 +64 KiB' '8 +64 KiB' '1 +1 KiB' '8 +1 KiB'; do
 	[ "$(grep -cE "^ +$row +[0-9]" "$tmp/table")" = 1 ] || fail "no row $row: $(cat "$tmp/table")"
