@@ -9,6 +9,7 @@
 
 #include "queues/counter.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -372,7 +373,10 @@ START_TEST(death_of_a_node_wakes_the_other)
 		reeve_conn_destroy(n.c[1]);
 		n.c[1] = NULL;
 	}
-	for (unsigned i = 0; i < 8; i++) {
+	/* A socket that is closed with bytes of ours in it is reset: but then that is everybody's answer. */
+	if (_i / 2 >= RVT_UNIX && rvt_call_end(&c[0]) != REEVE_EEND)
+		rc = REEVE_ESYS_BASE - ECONNRESET;
+	for (unsigned i = _i / 2 >= RVT_UNIX; i < 8; i++) {
 		if (i % 4 == 1) /* what was accepted before, if any */
 			ck_assert(rvt_call_end(&c[i]) > 0 || c[i].rc == rc);
 		else
