@@ -76,6 +76,13 @@ copy_in(struct reeve_stream *s, struct rva_port *p, const uint8_t *from, size_t 
 	return done;
 }
 
+/* Room in the ring, as a snapshot: rvq_ring_room is for who has the word. */
+static unsigned
+ring_room(const struct rva_port *p)
+{
+	return RVA_PORT_SLOTS - 1 - rvq_ring_count(&p->wring);
+}
+
 /* Sleep until there is room, an answer or the deadline.  0: look again. */
 static int
 wait_room(struct reeve_stream *s, struct rva_port *p)
@@ -84,12 +91,12 @@ wait_room(struct reeve_stream *s, struct rva_port *p)
 
 	rvq_parker_arm(&p->writers);
 	if (rva_rc(&s->wr_rc) != RVA_RC_OPEN ||
-	    (budget(s, p) > s->conn->cfg.send_budget / 2 && rvq_ring_room(&p->wring) > RVA_PORT_SLOTS / 2)) {
+	    (budget(s, p) > s->conn->cfg.send_budget / 2 && ring_room(p) > RVA_PORT_SLOTS / 2)) {
 		rvq_parker_disarm(&p->writers);
 		return 0;
 	}
 	if (rvq_parker_wait(&p->writers, deadline) == REEVE_ETIMEDOUT && deadline == rva_deadline_of(&s->wr_deadline) &&
-	    (budget(s, p) == 0 || rvq_ring_room(&p->wring) == 0))
+	    (budget(s, p) == 0 || ring_room(p) == 0))
 		return REEVE_ETIMEDOUT;
 	return 0;
 }
