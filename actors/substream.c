@@ -219,7 +219,8 @@ rva_stream_pump_out(struct reeve_stream *s)
 		if (rvq_cell32_get(&s->posted) == 0)
 			(void)rva_port_drain(s, p, all);
 	}
-	if ((s->shut_wanted || s->close_wanted) && !s->shut && rvq_cell32_get(&s->posted) == 0)
+	if ((s->shut_wanted || s->close_wanted) && !s->shut && rvq_cell32_get(&s->posted) == 0 &&
+	    (p == NULL || rva_port_seal(s, p)))
 		finish_out(s);
 }
 
