@@ -124,7 +124,7 @@ read_some(struct reeve_conn *c)
 		return 0;
 	}
 	if (n <= 0 || (size_t)n > v.iov_len) {
-		on_end(c, n > 0 ? REEVE_EPROTO : (int)n);
+		on_end(c, n > 0 || n < INT32_MIN ? REEVE_EPROTO : (int)n);
 		return -1;
 	}
 	c->slab->used += (uint32_t)n;

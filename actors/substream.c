@@ -208,7 +208,10 @@ rva_stream_pump_out(struct reeve_stream *s)
 			continue; /* its cancel message lets go of the buffer */
 		n = rva_op(op)->buf->len;
 		s->queued += (uint32_t)n;
-		rva_stream_send(s, rva_op(op)->buf);
+		if (n > 0)
+			rva_stream_send(s, rva_op(op)->buf);
+		else
+			rv_buf_unref(rva_op(op)->buf);
 		rva_op(op)->buf = NULL;
 		rva_op_finish(op, (reeve_ssize)n);
 	}
