@@ -14,6 +14,7 @@
 #include "lib/config.h"
 
 #define PAUSE_US 5000 /* between two looks at a full receive budget */
+#define PIN_SLACK (512u * 1024) /* pinned beyond twice what is unread before everything is copied */
 #define CTL_RESERVE 4 /* places for what is not the engine's: the answer to the one open in flight, the end */
 
 /* --- the engine's sink: events go to the substreams' ring, openings and answers to the controller's --- */
@@ -525,5 +526,5 @@ rva_conn_create(struct reeve_conn **out, const struct rva_conn_args *args)
 bool
 rva_conn_pinned_hard(const struct reeve_conn *c)
 {
-	return rvq_gauge_get(&c->budget->held) > 2 * rvq_counter_get(&c->engine->stats.unread) + (1u << 20);
+	return rvq_gauge_get(&c->budget->held) > 2 * rvq_counter_get(&c->engine->stats.unread) + PIN_SLACK;
 }

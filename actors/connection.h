@@ -106,7 +106,7 @@ void rva_conn_rearm(struct reeve_conn *c);     /* set the timer to the next dead
 void rva_conn_close(struct reeve_conn *c, int64_t timeout_ms);  /* any thread: graceful, or abort when 0 */
 void rva_conn_stats(struct reeve_conn *c, reeve_stats_t *out); /* any thread */
 void rva_stats_add(reeve_stats_t *sum, const reeve_stats_t *one);
-/* Memory that received bytes may pin: copy them all while it is above twice what is unread and 1 MiB. */
+/* Memory that received bytes may pin: copy them all while it is above twice what is unread and 512 KiB. */
 bool rva_conn_pinned_hard(const struct reeve_conn *c);
 
 #endif

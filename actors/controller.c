@@ -106,9 +106,29 @@ accept_next(struct reeve_ctl *k)
 	}
 }
 
+/* Streams that the peer has reset are of no count for the engine's backlog: here they go when there are many. */
+static void
+prune_queue(struct reeve_ctl *k)
+{
+	struct reeve_stream **p = &k->queue_head, *s;
+
+	while ((s = *p) != NULL) {
+		if (s->gone) {
+			*p = s->accept_next;
+			k->nqueue--;
+			rva_stream_refuse(s);
+		} else {
+			p = &s->accept_next;
+		}
+	}
+	k->queue_tail = p;
+}
+
 static void
 on_inbound(struct reeve_ctl *k, struct reeve_stream *s)
 {
+	if (k->nqueue / 2 >= k->conn->cfg.accept_backlog)
+		prune_queue(k);
 	s->accept_next = NULL;
 	*k->queue_tail = s;
 	k->queue_tail = &s->accept_next;

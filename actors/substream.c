@@ -222,7 +222,8 @@ rva_stream_pump_out(struct reeve_stream *s)
 		if (rvq_cell32_get(&s->posted) == 0)
 			(void)rva_port_drain(s, p, all);
 	}
-	if ((s->shut_wanted || s->close_wanted) && !s->shut && rvq_cell32_get(&s->posted) == 0)
+	if ((s->shut_wanted || s->close_wanted) && !s->shut && rvq_cell32_get(&s->posted) == 0 &&
+	    (p == NULL || rva_port_seal(s, p)))
 		finish_out(s);
 }
 
@@ -294,7 +295,7 @@ on_gone(struct reeve_stream *s, const struct rv_event *ev)
 {
 	int rc = s->conn->reason.rc != 0 ? s->conn->reason.rc : REEVE_ECLOSED;
 
-	s->gone = true;
+	s->gone = s->shut = true;
 	rva_conn_absorb(s->conn); /* nothing in the ring may name a record that is freed */
 	if (s->waiting != NULL)
 		rva_timer_clear(&s->conn->w->wheel, &s->waiting->timer);

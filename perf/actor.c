@@ -126,8 +126,8 @@ way_to(reeve_actor_t *self, reeve_msg_t *msg, void *arg)
 	(void)self;
 	if (msg == NULL)
 		return;
-	if (++w->got % BATCH == 0)
-		reeve_actor_post(w->from, &w->credits[(w->got / BATCH - 1) % BATCHES]);
+	if (++w->got % BATCH == 0) /* the last one of a batch: its place says of which */
+		reeve_actor_post(w->from, &w->credits[(msg - &w->messages[0][0]) / BATCH]);
 	if (w->got == w->batches * BATCH)
 		rvq_latch_set(&finished);
 }
@@ -463,7 +463,7 @@ main(int argc, char **argv)
 	const size_t n = sizeof(cases) / sizeof(cases[0]);
 
 	rvp_options(&options, argc, argv);
-	rvp_nodes_open(&nodes, RVP_MEMORY, false);
+	rvp_nodes_open(&nodes, RVP_MEMORY, NULL, false);
 	rvp_rounds(cases, n, options.rounds);
 	rvp_report("actor", cases, n, options.rounds);
 	report_parked();

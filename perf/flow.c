@@ -97,7 +97,7 @@ uint64_t
 rvp_rss(void)
 {
 	FILE *f = fopen("/proc/self/statm", "r");
-	unsigned long size, resident;
+	unsigned long size = 0, resident = 0;
 
 	rvp_check(f != NULL && fscanf(f, "%lu %lu", &size, &resident) == 2, "statm");
 	fclose(f);

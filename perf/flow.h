@@ -25,9 +25,11 @@ enum rvp_transport { RVP_TCP, RVP_UNIX, RVP_MEMORY };
 struct rvp_load {
 	enum rvp_transport transport;
 	unsigned streams;
-	size_t write;   /* bytes of one write of the application */
-	double seconds; /* of one measured period */
-	bool pin;       /* sending threads on one processor, receiving ones on the next */
+	size_t write;    /* bytes of one write of the application */
+	double seconds;  /* of one measured period */
+	uint32_t window; /* max_window of ours; 0: the default */
+	uint32_t budget; /* send_budget of ours; 0: the default */
+	bool pin;        /* sending threads on one processor, receiving ones on the next */
 };
 
 /* What a contender counts beside bytes: running totals of both ends, zeroes where it has none. */

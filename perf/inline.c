@@ -280,8 +280,12 @@ begin(struct rvp_inline *in)
 	    .arena = in->arena,
 	    .sink = {emit, room, in},
 	    .now = in->now};
+	reeve_cfg_t user;
 
-	rvp_must(rv_cfg_resolve(&cfg.user, NULL), "configuration");
+	reeve_cfg_init(&user);
+	user.max_window = in->cfg.window;
+	user.send_budget = in->cfg.budget;
+	rvp_must(rv_cfg_resolve(&cfg.user, &user), "configuration");
 	rvp_must(rv_engine_create(&in->engine, &cfg), "engine");
 	in->pool = rv_pool_create(in->arena);
 	in->gather = rv_alloc(in->arena, sizeof(*in->gather), 64);
@@ -406,12 +410,17 @@ ends_start(const struct rvp_load *l)
 
 	rvp_check(e != NULL, "memory");
 	rvp_sockets(l->transport, fd);
-	e->rx = rvp_inline_start(&(struct rvp_inline_cfg){
-	    .fd = fd[1], .role = REEVE_LISTENER, .cpu = l->pin ? 1 : RVP_ANY_CPU});
+	e->rx = rvp_inline_start(&(struct rvp_inline_cfg){.fd = fd[1],
+	    .role = REEVE_LISTENER,
+	    .window = l->window,
+	    .budget = l->budget,
+	    .cpu = l->pin ? 1 : RVP_ANY_CPU});
 	e->tx = rvp_inline_start(&(struct rvp_inline_cfg){.fd = fd[0],
 	    .role = REEVE_DIALER,
 	    .streams = l->streams,
 	    .write = l->write,
+	    .window = l->window,
+	    .budget = l->budget,
 	    .cpu = l->pin ? 0 : RVP_ANY_CPU});
 	return e;
 }

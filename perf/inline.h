@@ -13,11 +13,12 @@
 struct rvp_inline;
 
 struct rvp_inline_cfg {
-	int fd;           /* the end's from now on */
-	int role;         /* REEVE_DIALER, REEVE_LISTENER */
-	unsigned streams; /* opened at once; each keeps its send budget full */
-	size_t write;     /* with buffers of so many bytes */
-	int cpu;          /* or RVP_ANY_CPU */
+	int fd;                  /* the end's from now on */
+	int role;                /* REEVE_DIALER, REEVE_LISTENER */
+	unsigned streams;        /* opened at once; each keeps its send budget full */
+	size_t write;            /* with buffers of so many bytes */
+	uint32_t window, budget; /* max_window, send_budget; 0: the defaults */
+	int cpu;                 /* or RVP_ANY_CPU */
 };
 
 /* Starts the end's thread. */

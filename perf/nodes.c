@@ -31,25 +31,36 @@ runtime(unsigned workers, int cpu)
 }
 
 void
-rvp_nodes_open(struct rvp_nodes *n, enum rvp_transport t, bool pin)
+rvp_nodes_open(struct rvp_nodes *n, enum rvp_transport t, const reeve_cfg_t *cfg, bool pin)
 {
 	int fd[2], i;
 
 	*n = (struct rvp_nodes){{NULL, NULL}, {NULL, NULL}, {NULL, NULL}};
 	if (t == RVP_MEMORY) {
 		n->rt[0] = runtime(2, RVP_ANY_CPU);
-		rvp_must(reeve_conn_pair(n->conn, n->rt[0], NULL), "pair");
+		rvp_must(reeve_conn_pair(n->conn, n->rt[0], cfg), "pair");
 	} else {
 		rvp_sockets(t, fd);
 		for (i = 0; i < 2; i++) {
 			n->rt[i] = runtime(1, pin ? i : RVP_ANY_CPU);
 			rvp_must(reeve_conn_open_fd(&n->conn[i], n->rt[i], fd[i],
-				     i == 0 ? REEVE_DIALER : REEVE_LISTENER, NULL),
+				     i == 0 ? REEVE_DIALER : REEVE_LISTENER, cfg),
 			    "connection");
 		}
 	}
 	for (i = 0; i < 2; i++)
 		n->ctl[i] = reeve_conn_ctl(n->conn[i]);
+}
+
+void
+rvp_nodes_open_load(struct rvp_nodes *n, const struct rvp_load *l)
+{
+	reeve_cfg_t cfg;
+
+	reeve_cfg_init(&cfg);
+	cfg.max_window = l->window;
+	cfg.send_budget = l->budget;
+	rvp_nodes_open(n, l->transport, &cfg, l->pin);
 }
 
 void

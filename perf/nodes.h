@@ -17,8 +17,10 @@ struct rvp_nodes {
 	reeve_ctl_t *ctl[2]; /* [0] dials, [1] listens; borrowed */
 };
 
-/* Default configuration. */
-void rvp_nodes_open(struct rvp_nodes *n, enum rvp_transport t, bool pin);
+/* cfg of both connections; NULL: the defaults. */
+void rvp_nodes_open(struct rvp_nodes *n, enum rvp_transport t, const reeve_cfg_t *cfg, bool pin);
+/* The same as a load says it. */
+void rvp_nodes_open_load(struct rvp_nodes *n, const struct rvp_load *l);
 /* Every operation that is pending, and every call that waits, ends. */
 void rvp_nodes_abort(struct rvp_nodes *n);
 /* Aborts and frees; afterwards nothing of the library runs. */

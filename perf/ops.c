@@ -141,7 +141,7 @@ start(const struct rvp_load *l, bool actors)
 	r->reads = calloc((size_t)l->streams * READS, sizeof(*r->reads));
 	rvp_check(
 	    r->tx != NULL && r->rx != NULL && r->writes != NULL && r->reads != NULL, "memory");
-	rvp_nodes_open(&r->nodes, l->transport, l->pin);
+	rvp_nodes_open_load(&r->nodes, l);
 	for (i = 0; i < 2 && actors; i++) {
 		rt = r->nodes.rt[i] != NULL ? r->nodes.rt[i] : r->nodes.rt[0];
 		rvp_must(

@@ -69,7 +69,7 @@ threads_start(const struct rvp_load *l)
 	c->hands = aligned_alloc(64, l->streams * sizeof(*c->hands));
 	rvp_check(c->hands != NULL, "memory");
 	memset(c->hands, 0, l->streams * sizeof(*c->hands));
-	rvp_nodes_open(&c->nodes, l->transport, l->pin);
+	rvp_nodes_open_load(&c->nodes, l);
 	for (i = 0; i < l->streams; i++) {
 		c->hands[i].crew = c;
 		rvp_thread(&c->hands[i].reader, read_main, &c->hands[i], l->pin ? 1 : RVP_ANY_CPU);

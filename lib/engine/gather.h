@@ -46,8 +46,8 @@ rv_gather_empty(const struct rv_gather *g)
 {
 	return g->done == g->bytes;
 }
-/* Room for one more frame of any kind: a header, a piece that is copied or referenced, its
- * account? */
+/* Room for one more frame of any kind: a header, which may need an iovec of its own, and a first
+ * piece, copied or referenced, with its account.  A body asks for two iovecs before each piece. */
 static inline bool
 rv_gather_room(const struct rv_gather *g)
 {

@@ -22,13 +22,13 @@ rv_window_release(struct rv_winpool *p, struct rv_stream *st)
 
 /* M_new = min(2 M, M + what is left of the pool, the ceiling). */
 static uint32_t
-grown(const struct rv_winpool *p, uint32_t m)
+grown(const struct rv_winpool *p, uint32_t m, uint32_t max)
 {
 	uint64_t left = p->grow > p->grown ? p->grow - p->grown : 0;
 	uint64_t to = (uint64_t)m + (left < m ? left : m);
 
-	if (to > p->max)
-		to = p->max;
+	if (to > max)
+		to = max;
 	return to > m ? (uint32_t)to : m;
 }
 
@@ -42,8 +42,10 @@ rv_window_update(
 	bool dry = (st->flags & RV_ST_DRY) != 0 && unread <= st->window / 4 && since < quick;
 	uint32_t m = st->window, delta;
 
-	if (may_grow && (dry || (half && since < 2 * rtt)))
-		m = grown(p, m);
+	if (may_grow && half && since < 2 * rtt)
+		m = grown(p, m, p->max);
+	else if (may_grow && dry)
+		m = grown(p, m, p->max < RV_DRY_MAX ? p->max : RV_DRY_MAX);
 	if (!half && m == st->window)
 		return 0;
 	p->grown += m - st->window;

@@ -19,6 +19,11 @@
 #include "lib/engine/stream.h"
 
 #define RV_DRY_US 10000u
+/* As far as the second rule goes.  Beyond it more bytes in flight on a fast path only leave the
+ * processor's cache. */
+#ifndef RV_DRY_MAX
+#define RV_DRY_MAX (1024u * 1024)
+#endif
 
 /* What the streams of a connection share. */
 struct rv_winpool {

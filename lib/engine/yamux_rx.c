@@ -109,9 +109,24 @@ rx_fin(struct rv_yamux *y, struct rv_stream *st)
 	rv_yamux_check_end(y, st);
 }
 
+/* A frame with SYN or RST: *out becomes the new stream, stays, or NULL when the rest of the frame
+ * is to be drained. */
+static int
+rx_begin_end(struct rv_yamux *y, const struct rv_yhdr *h, struct rv_stream **out)
+{
+	struct rv_stream *st;
+	int rc = h->flags & RV_YF_SYN ? rx_syn(y, h, out) : 0;
+
+	if (rc != 0 || *out == NULL || !(h->flags & RV_YF_RST))
+		return rc;
+	st = *out;
+	*out = NULL;
+	return rx_rst(y, st, h->type == RV_Y_WINDOW ? h->len : 0);
+}
+
 /* What DATA and WINDOW have in common: *out is the stream, or NULL when the frame is to be
  * drained. */
-static int
+static inline int
 rx_flags(struct rv_yamux *y, const struct rv_yhdr *h, struct rv_stream **out)
 {
 	int rc;
@@ -119,19 +134,13 @@ rx_flags(struct rv_yamux *y, const struct rv_yhdr *h, struct rv_stream **out)
 	if (h->id == 0)
 		return rv_yamux_fail(y, RV_YMSG_ID0);
 	*out = rv_yamux_find(y, h->id);
-	if (h->flags & RV_YF_SYN) {
-		rc = rx_syn(y, h, out);
+	if (h->flags & (RV_YF_SYN | RV_YF_RST)) {
+		rc = rx_begin_end(y, h, out);
 		if (rc != 0)
 			return rc;
 	}
-	if (*out == NULL)
-		return 0;
-	if (h->flags & RV_YF_RST) {
-		rc = rx_rst(y, *out, h->type == RV_Y_WINDOW ? h->len : 0);
-		*out = NULL;
-		return rc;
-	}
-	rv_yamux_answered(y, *out);
+	if (*out != NULL && ((*out)->flags & RV_ST_UNACKED))
+		rv_yamux_answered(y, *out);
 	return 0;
 }
 
@@ -235,6 +244,8 @@ rx_ping(struct rv_yamux *y, const struct rv_yhdr *h)
 		return;
 	rvq_counter_set(&y->e.stats.rtt_us, rv_rtt_min(&y->rtt));
 	y->rtt_due = y->now + RV_RTT_INTERVAL_US;
+	if (y->rtt.n < RV_RTT_BURST && y->e.cfg.user.keepalive_ms != REEVE_OFF)
+		y->ping_owed = true;
 	if (y->ping_asked) {
 		y->ping_asked = false;
 		y->pong_due = true;

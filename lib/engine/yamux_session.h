@@ -76,12 +76,13 @@ int rv_yamux_fail(struct rv_yamux *y, enum rv_ymsg msg);
 /* The first id of a stream opened next: for tests of the end of the id space. */
 void rv_yamux_set_next_id(struct rv_engine *e, uint64_t id);
 
-/* session.c, for rx and tx */
+/* session.c and stream.c, for all */
 int rv_yamux_budget(const struct rv_yamux *y);
 /* The record has something for notify. */
 void rv_yamux_note(struct rv_yamux *y, struct rv_stream *st);
 void rv_yamux_ctl_add(struct rv_yamux *y, struct rv_stream *st);
 void rv_yamux_ready_add(struct rv_yamux *y, struct rv_stream *st);
+void rv_yamux_wait_add(struct rv_ylist *l, struct rv_stream *st);
 void rv_yamux_wait_del(struct rv_yamux *y, struct rv_stream *st);
 /* What is queued is dropped and counted as taken. */
 void rv_yamux_drop_queue(struct rv_yamux *y, struct rv_stream *st);

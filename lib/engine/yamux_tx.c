@@ -197,7 +197,9 @@ tx_body(struct rv_yamux *y, struct rv_gather *g, struct rv_stream *st, uint32_t 
 
 	while (done < want && st->out.head != NULL) {
 		n = st->out.head->len < want - done ? st->out.head->len : want - done;
-		if (g->niov + 3 > RV_IOV_MAX || g->nacct + 2 > RV_ACCT_MAX)
+		/* The header took one of the three that rv_gather_room saw: a first piece always
+		 * fits. */
+		if (g->niov + 2 > RV_IOV_MAX || g->nacct + 2 > RV_ACCT_MAX)
 			break;
 		if (n >= RV_STAGE_MAX) {
 			tx_ref(g, st, n, &held);

@@ -8,6 +8,19 @@
 #include "lib/engine/yamux_session.h"
 #include "tests/kit/wire.h"
 
+#include <check.h>
+
+/* Runs a case, with a time limit for slow machines.  What main returns. */
+int rvt_run_tcase(const char *name, TCase *t);
+
+/* ck_assert without its note to the test's parent when all is well: for checks made millions of
+ * times. */
+#define RVT_CHECK(x)                            \
+	do {                                    \
+		if (!(x))                       \
+			ck_abort_msg("%s", #x); \
+	} while (0)
+
 /* What a test knows of a stream, also after its record is gone. */
 struct rvt_seen {
 	struct rv_stream *st; /* NULL: gone */

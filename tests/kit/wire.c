@@ -54,13 +54,12 @@ get32(const uint8_t *p)
 }
 
 void
-rvt_put_raw(
-    struct rvt_bytes *b, unsigned version, unsigned type, unsigned flags, uint32_t id, uint32_t len)
+rvt_put_raw(struct rvt_bytes *b, unsigned version_type, unsigned flags, uint32_t id, uint32_t len)
 {
 	uint8_t *p = rvt_bytes_more(b, 12);
 
-	p[0] = (uint8_t)version;
-	p[1] = (uint8_t)type;
+	p[0] = (uint8_t)(version_type >> 8);
+	p[1] = (uint8_t)version_type;
 	p[2] = (uint8_t)(flags >> 8);
 	p[3] = (uint8_t)flags;
 	be32(p + 4, id);
@@ -70,7 +69,7 @@ rvt_put_raw(
 void
 rvt_put(struct rvt_bytes *b, unsigned type, unsigned flags, uint32_t id, uint32_t len)
 {
-	rvt_put_raw(b, 0, type, flags, id, len);
+	rvt_put_raw(b, type, flags, id, len);
 }
 
 void

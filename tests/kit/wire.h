@@ -24,8 +24,9 @@ uint8_t *rvt_bytes_more(struct rvt_bytes *b, size_t n);
 /* What the reader has passed is forgotten. */
 void rvt_bytes_pack(struct rvt_bytes *b);
 
-void rvt_put_raw(struct rvt_bytes *b, unsigned version, unsigned type, unsigned flags, uint32_t id,
-    uint32_t len);
+/* Any header; the version is the upper byte of version_type. */
+void rvt_put_raw(
+    struct rvt_bytes *b, unsigned version_type, unsigned flags, uint32_t id, uint32_t len);
 /* A header only. */
 void rvt_put(struct rvt_bytes *b, unsigned type, unsigned flags, uint32_t id, uint32_t len);
 /* DATA with a body of n bytes: rvt_byte(id, from + i). */

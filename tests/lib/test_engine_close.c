@@ -23,43 +23,42 @@ struct row {
 	const char *wire; /* frames after the verb */
 };
 
-/* d: DATA, D: DATA and WU[FIN], s: DATA[SYN], S: DATA[SYN] and WU[FIN], o: WU[SYN|FIN], f: WU[FIN], r: WU[RST]
- * 9 or 0 */
+/* d: DATA, s: DATA[SYN], o: WU[SYN|FIN], f: WU[FIN], r: WU[RST] with 9 or 0 */
 static const struct row rows[] = {
     {false, 0, false, PEER_OPEN, CLOSE, "o"},
     {false, 0, false, PEER_OPEN, DROP, ""},
     {false, 0, false, PEER_OPEN, RESET, ""},
-    {false, 5, false, PEER_OPEN, CLOSE, "S"},
+    {false, 5, false, PEER_OPEN, CLOSE, "sf"},
     {false, 5, false, PEER_OPEN, DROP, "sr"},
     {false, 5, false, PEER_OPEN, RESET, ""},
-    {false, 5, true, PEER_OPEN, DROP, "Sr"},
+    {false, 5, true, PEER_OPEN, DROP, "sfr"},
     {true, 0, false, PEER_OPEN, CLOSE, "f"},
     {true, 0, false, PEER_OPEN, CLOSE_UNREAD, "fr"},
     {true, 0, false, PEER_OPEN, DROP, "r"},
     {true, 0, false, PEER_OPEN, RESET, "r"},
     {true, 0, false, PEER_OPEN, STOP_CLOSE, "f"},
-    {true, 5, false, PEER_OPEN, CLOSE, "D"},
-    {true, 5, false, PEER_OPEN, CLOSE_UNREAD, "Dr"},
+    {true, 5, false, PEER_OPEN, CLOSE, "df"},
+    {true, 5, false, PEER_OPEN, CLOSE_UNREAD, "dfr"},
     {true, 5, false, PEER_OPEN, DROP, "dr"},
     {true, 5, false, PEER_OPEN, RESET, "r"},
     {true, 0, true, PEER_OPEN, CLOSE, ""},
     {true, 0, true, PEER_OPEN, CLOSE_UNREAD, "r"},
     {true, 0, true, PEER_OPEN, DROP, "r"},
     {true, 0, true, PEER_OPEN, RESET, "r"},
-    {true, 5, true, PEER_OPEN, CLOSE, "D"},
-    {true, 5, true, PEER_OPEN, DROP, "Dr"},
+    {true, 5, true, PEER_OPEN, CLOSE, "df"},
+    {true, 5, true, PEER_OPEN, DROP, "dfr"},
     {true, 5, true, PEER_OPEN, RESET, "r"},
     {true, 0, false, PEER_FIN, CLOSE, "f"},
     {true, 0, false, PEER_FIN, CLOSE_UNREAD, "f"},
     {true, 0, false, PEER_FIN, DROP, "f"},
     {true, 0, false, PEER_FIN, RESET, "r"},
-    {true, 5, false, PEER_FIN, CLOSE, "D"},
-    {true, 5, false, PEER_FIN, DROP, "D"},
+    {true, 5, false, PEER_FIN, CLOSE, "df"},
+    {true, 5, false, PEER_FIN, DROP, "df"},
     {true, 5, false, PEER_FIN, RESET, "r"},
     {true, 0, true, PEER_FIN, CLOSE, ""},
     {true, 0, true, PEER_FIN, DROP, ""},
     {true, 0, true, PEER_FIN, RESET, ""},
-    {true, 5, true, PEER_FIN, DROP, "D"},
+    {true, 5, true, PEER_FIN, DROP, "df"},
     {true, 0, false, PEER_RST, CLOSE, ""},
     {true, 5, false, PEER_RST, CLOSE_UNREAD, ""},
     {true, 5, false, PEER_RST, DROP, ""},
@@ -75,16 +74,8 @@ want_wire(const char *w, uint32_t id, uint32_t code)
 		case 'd':
 			rvt_want(&r, RVT_DATA, 0, id, 5);
 			break;
-		case 'D':
-			rvt_want(&r, RVT_DATA, 0, id, 5);
-			rvt_want(&r, RVT_WU, RVT_FIN, id, 0);
-			break;
 		case 's':
 			rvt_want(&r, RVT_DATA, RVT_SYN, id, 5);
-			break;
-		case 'S':
-			rvt_want(&r, RVT_DATA, RVT_SYN, id, 5);
-			rvt_want(&r, RVT_WU, RVT_FIN, id, 0);
 			break;
 		case 'o':
 			rvt_want(&r, RVT_WU, RVT_SYN | RVT_FIN, id, 0);
@@ -297,6 +288,20 @@ START_TEST(linger_off_waits_for_ever)
 }
 END_TEST
 
+/* Whoever takes the blocks that were let go writes over them. */
+static void
+scribble(void)
+{
+	reeve_buf_t *b[8];
+
+	for (int i = 0; i < 8; i++) {
+		b[i] = rv_buf_alloc(r.pool, 10000);
+		memset(b[i]->slab->data, 0xee, b[i]->slab->cap);
+	}
+	for (int i = 0; i < 8; i++)
+		rv_buf_unref(b[i]);
+}
+
 /* Queued bytes go, bytes in a gather stay: what is half in a gather stays readable until it was
  * taken. */
 START_TEST(reset_keeps_what_is_in_a_gather)
@@ -325,6 +330,7 @@ START_TEST(reset_keeps_what_is_in_a_gather)
 		ck_assert_int_eq(rvt_feed(&r, 0), 0);
 		(void)rvt_event(&r, RV_EV_RST, 1);
 	}
+	scribble();
 	rvt_notify(&r);
 	rvt_no_event(&r);
 	rvt_bytes_pack(&r.out);
@@ -340,7 +346,7 @@ START_TEST(reset_keeps_what_is_in_a_gather)
 			struct rvt_seen *s = rvt_seen(&r, f.id);
 
 			for (uint32_t i = 0; i < f.len; i++)
-				ck_assert_uint_eq(f.body[i], rvt_byte(f.id, s->out + i));
+				RVT_CHECK(f.body[i] == rvt_byte(f.id, s->out + i));
 			s->out += f.len;
 		} else {
 			ck_assert(_i == 0 && f.flags == RVT_RST && f.len == 6);
@@ -355,10 +361,7 @@ END_TEST
 int
 main(void)
 {
-	Suite *s = suite_create("engine_close");
-	TCase *t = tcase_create("close");
-	SRunner *sr;
-	int failed;
+	TCase *t = tcase_create("engine_close");
 
 	tcase_add_loop_test(t, verb_in_state_sends_exactly, 0, NROWS);
 	tcase_add_test(t, data_for_a_closed_stream_is_reset_once);
@@ -367,10 +370,5 @@ main(void)
 	tcase_add_test(t, lingering_stream_is_reset_after_its_time);
 	tcase_add_test(t, linger_off_waits_for_ever);
 	tcase_add_loop_test(t, reset_keeps_what_is_in_a_gather, 0, 2);
-	suite_add_tcase(s, t);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return rvt_run_tcase("engine_close", t);
 }

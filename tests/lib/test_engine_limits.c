@@ -351,10 +351,7 @@ END_TEST
 int
 main(void)
 {
-	Suite *s = suite_create("engine_limits");
-	TCase *t = tcase_create("limits");
-	SRunner *sr;
-	int failed;
+	TCase *t = tcase_create("engine_limits");
 
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, opens_wait_for_the_first_answer);
@@ -371,10 +368,5 @@ main(void)
 	tcase_add_test(t, nothing_is_allocated_for_what_is_not_a_stream);
 	tcase_add_loop_test(t, parsing_waits_for_room, 0, 14);
 	tcase_add_test(t, pending_events_wait_for_room);
-	suite_add_tcase(s, t);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return rvt_run_tcase("engine_limits", t);
 }

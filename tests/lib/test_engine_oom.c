@@ -182,20 +182,12 @@ END_TEST
 int
 main(void)
 {
-	Suite *s = suite_create("engine_oom");
-	TCase *t = tcase_create("oom");
-	SRunner *sr;
-	int failed;
+	TCase *t = tcase_create("engine_oom");
 
 	tcase_add_test(t, every_single_failure_is_survived);
 	tcase_add_test(t, every_lasting_failure_is_survived);
 	tcase_add_test(t, failed_open_changes_nothing);
 	tcase_add_test(t, inbound_stream_without_memory_is_refused);
 	tcase_add_test(t, bytes_lost_for_want_of_memory_reset_the_stream);
-	suite_add_tcase(s, t);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return rvt_run_tcase("engine_oom", t);
 }

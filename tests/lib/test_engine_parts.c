@@ -119,15 +119,14 @@ START_TEST(idtab_agrees_with_a_plain_array)
 
 		id = next_rnd() % 4095 + 1;
 		if (add && model[id] == NULL) {
-			ck_assert_int_eq(rv_idtab_reserve(&t, ar), 0);
+			RVT_CHECK(rv_idtab_reserve(&t, ar) == 0);
 			rv_idtab_put(&t, id, &some[id]);
 			model[id] = &some[id];
 		} else if (!add && model[id] != NULL) {
 			rv_idtab_del(&t, ar, id);
 			model[id] = NULL;
 		}
-		ck_assert_ptr_eq(rv_idtab_get(&t, id), model[id]);
-		ck_assert_uint_le(2 * t.n, t.cap);
+		RVT_CHECK(rv_idtab_get(&t, id) == model[id] && 2 * t.n <= t.cap);
 	}
 	for (id = 1; id < 4096; id++)
 		ck_assert_ptr_eq(rv_idtab_get(&t, id), model[id]);
@@ -299,10 +298,7 @@ END_TEST
 int
 main(void)
 {
-	Suite *s = suite_create("engine_parts");
-	TCase *t = tcase_create("parts");
-	SRunner *sr;
-	int failed;
+	TCase *t = tcase_create("engine_parts");
 
 	tcase_add_test(t, every_send_cell_keeps_the_rules);
 	tcase_add_test(t, every_receive_cell_keeps_the_rules);
@@ -317,10 +313,5 @@ main(void)
 	tcase_add_test(t, refusals_are_a_queue_of_1024);
 	tcase_add_test(t, gather_joins_what_is_staged_in_a_row);
 	tcase_add_test(t, gather_is_full_before_any_part_overflows);
-	suite_add_tcase(s, t);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return rvt_run_tcase("engine_parts", t);
 }

@@ -247,10 +247,7 @@ END_TEST
 int
 main(void)
 {
-	Suite *s = suite_create("engine_time");
-	TCase *t = tcase_create("time");
-	SRunner *sr;
-	int failed;
+	TCase *t = tcase_create("engine_time");
 
 	tcase_add_test(t, first_round_trip_is_measured_at_the_start);
 	tcase_add_test(t, active_connection_measures_every_10_s);
@@ -263,10 +260,5 @@ main(void)
 	tcase_add_test(t, asking_while_an_unasked_ping_is_in_flight_gets_its_pong);
 	tcase_add_test(t, lost_pong_drops_the_sample_and_asks_again);
 	tcase_add_test(t, clock_that_stands_still_is_no_trouble);
-	suite_add_tcase(s, t);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return rvt_run_tcase("engine_time", t);
 }

@@ -292,6 +292,24 @@ START_TEST(dry_peer_with_a_slow_reader_does_not_grow)
 }
 END_TEST
 
+START_TEST(having_been_dry_is_forgotten_with_the_next_credit)
+{
+	struct rv_stream *st;
+
+	start(0, 0, NULL);
+	st = rvt_inbound(&r, 1);
+	arrive(1, 256);
+	r.now += RV_DRY_US;
+	ck_assert_uint_eq(let_go(st, 128), 128); /* dry until now */
+	r.now += RV_DRY_US;
+	ck_assert_uint_eq(let_go(st, 128), 128); /* and not since */
+	arrive(1, 16);
+	ck_assert_uint_eq(let_go(st, 16), 0); /* quick, but no sign of a dry peer */
+	ck_assert_uint_eq(st->window, 256 * KIB);
+	rvt_rig_fini(&r);
+}
+END_TEST
+
 START_TEST(credit_is_withheld_from_a_stream_that_is_not_read)
 {
 	struct rv_stream *st;
@@ -414,10 +432,7 @@ END_TEST
 int
 main(void)
 {
-	Suite *s = suite_create("engine_window");
-	TCase *t = tcase_create("window");
-	SRunner *sr;
-	int failed;
+	TCase *t = tcase_create("engine_window");
 
 	tcase_add_test(t, worked_example_is_reproduced);
 	tcase_add_test(t, unread_bytes_are_not_granted_again);
@@ -429,14 +444,10 @@ main(void)
 	tcase_add_test(t, first_credit_frames_do_not_grow);
 	tcase_add_test(t, dry_peer_with_a_quick_reader_grows_without_round_trip);
 	tcase_add_test(t, dry_peer_with_a_slow_reader_does_not_grow);
+	tcase_add_test(t, having_been_dry_is_forgotten_with_the_next_credit);
 	tcase_add_test(t, credit_is_withheld_from_a_stream_that_is_not_read);
 	tcase_add_test(t, no_credit_after_the_peers_fin);
 	tcase_add_test(t, budget_stops_growth_then_credit_then_streams);
 	tcase_add_test(t, withheld_stream_may_end);
-	suite_add_tcase(s, t);
-	sr = srunner_create(s);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return rvt_run_tcase("engine_window", t);
 }

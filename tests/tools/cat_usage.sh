@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# The command line of reeve-cat: exit codes, one line for an error, help and version on standard output.
+. "${srcdir:-.}/tests/tools/common.sh"
+
+# misuse WHAT ARGUMENT...: exit code 2 and a hint.
+misuse()
+{
+	local what=$1 rc
+	shift
+	"$cat_" "$@" </dev/null >"$tmp/out" 2>"$tmp/cat.err"
+	rc=$?
+	[ $rc = 2 ] || fail "$*: exit code $rc, not 2"
+	grep -qe "$what" "$tmp/cat.err" && grep -q -- --help "$tmp/cat.err" || fail "$*: no $what"
+	[ ! -s "$tmp/out" ] || fail "$*: something on standard output"
+}
+
+out=$("$cat_" --help 2>"$tmp/cat.err") || fail "--help: exit code $?"
+for word in --listen --progress --timeout --reset-code --version 'Exit code'; do
+	grep -qe "$word" <<<"$out" || fail "--help does not name $word"
+done
+[ "$(awk 'length > 80' <<<"$out")" = "" ] || fail "--help is wider than 80 columns"
+[[ $("$cat_" --version) =~ ^reeve-cat\ [0-9]+\.[0-9]+\.[0-9]+$ ]] || fail "--version"
+
+misuse 'address is missing'
+misuse 'one address' tcp://127.0.0.1:1 tcp://127.0.0.1:2
+misuse 'unknown option' --bogus tcp://127.0.0.1:1
+misuse 'unknown option' --timeout
+for value in x -1 0 '' 1s nan; do
+	misuse --timeout "--timeout=$value" tcp://127.0.0.1:1
+done
+for value in x -1 4294967296 '' 7x; do
+	misuse --reset-code "--reset-code=$value" tcp://127.0.0.1:1
+done
+misuse --progress --progress=often tcp://127.0.0.1:1
+
+expect 1 '^reeve-cat: tcp://127.0.0.1:1: Connection refused \(REEVE_ESYS:ECONNREFUSED\)$' "$cat_" tcp://127.0.0.1:1
+expect 1 "^reeve-cat: unix://$tmp/none: No such file .*ENOENT" "$cat_" "unix://$tmp/none"
+expect 1 '^reeve-cat: nonsense: bad argument \(REEVE_EINVAL\)$' "$cat_" nonsense
+expect 1 '^reeve-cat: nonsense: bad argument \(REEVE_EINVAL\)$' "$cat_" -l nonsense
+echo "cat_usage: ok"
