@@ -68,7 +68,7 @@ START_TEST(violation_ends_the_connection)
 	rvt_call_asleep(&reader);
 	rvt_call_asleep(&acceptor);
 	rvt_put_data(&r.p.out, 0, 1, 5, 0);
-	rvt_put_raw(&r.p.out, b->version, b->type, b->flags, b->id, b->len);
+	rvt_put_raw(&r.p.out, b->version << 8 | b->type, b->flags, b->id, b->len);
 	rvt_peer_send(&r.p);
 	rvt_peer_want_goaway_end(&r.p, 1);
 	ck_assert_int_eq(rvt_call_end(&reader), REEVE_EPROTO);
