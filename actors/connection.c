@@ -275,6 +275,8 @@ on_timer(struct rva_timer *t, uint64_t now)
 	if (now >= c->linger_deadline) { /* all was sent, the peer just does not close */
 		rva_conn_end(c, 0, REEVE_BY_US, "REEVE-CONN-0010");
 	} else if (now >= c->close_deadline) {
+		if (rvq_cell32_get(&c->rt->stopping) != 0)
+			rvq_cell32_put(&c->rt->cut, 1); /* before it leaves the register */
 		rva_conn_end(c, REEVE_ETIMEDOUT, REEVE_BY_US, "REEVE-CONN-0002");
 	} else if (now >= c->stall_deadline) {
 		rva_conn_end(c, REEVE_ETIMEDOUT, REEVE_BY_TRANSPORT, "REEVE-CONN-0003");

@@ -7,6 +7,7 @@
 
 #include "actors/connection.h"
 
+#include <errno.h>
 #include <string.h>
 
 #define READ_BUDGET (256u * 1024) /* bytes of one turn: a heavy connection does not starve a light one */
@@ -59,7 +60,10 @@ on_end(struct reeve_conn *c, int rc)
 {
 	int cut;
 
-	if (rc == 0 && c->write_error != 0)
+	/* A pipe that broke under our writes because the peer has closed ended by that: what could not be sent any
+	 * more is told by the streams that have not ended. */
+	if (rc == 0 && c->write_error != 0 && c->write_error != REEVE_ESYS_BASE - EPIPE &&
+	    c->write_error != REEVE_ESYS_BASE - ECONNRESET)
 		rc = c->write_error;
 	cut = c->engine->ops->feed_end(c->engine);
 	if (rc == 0 && cut < 0) {
@@ -120,7 +124,7 @@ read_some(struct reeve_conn *c)
 		return 0;
 	}
 	if (n <= 0 || (size_t)n > v.iov_len) {
-		on_end(c, n > 0 ? REEVE_EPROTO : (int)n);
+		on_end(c, n > 0 || n < INT32_MIN ? REEVE_EPROTO : (int)n);
 		return -1;
 	}
 	c->slab->used += (uint32_t)n;

@@ -40,11 +40,11 @@ write_some(struct reeve_conn *c)
 			c->stall_deadline = c->w->now + (uint64_t)c->cfg.write_ms * 1000;
 		return false;
 	}
-	if (n < 0) {
+	if (n < 0 && n >= INT32_MIN) {
 		on_write_error(c, (int)n);
 		return false;
 	}
-	if (n == 0 || (size_t)n > left) {
+	if (n <= 0 || (size_t)n > left) {
 		/* A transport that lies about what it took leaves nothing to trust: no further call is made. */
 		rva_conn_end(c, REEVE_EPROTO, REEVE_BY_TRANSPORT, "REEVE-CONN-0009");
 		return false;

@@ -14,10 +14,10 @@
 #include "lib/clock.h"
 #include "lib/config.h"
 
-#define READY 1u
+#define READY         1u
 #define MAX_ADDRESSES 8
 
-struct dial {
+struct rva_dial {
 	struct rva_actor actor;
 	struct rvq_bell bell;
 	struct rva_source source;
@@ -29,15 +29,22 @@ struct dial {
 	bool has_cfg;
 	reeve_op_t *op; /* NULL: answered */
 	int fd;
+	struct rva_dial *next, **pprev; /* the worker's list, while connecting */
 };
 
 /* The one answer; the actor ends with it. */
 static void
-finish(struct dial *d, int rc, reeve_conn_t *c)
+finish(struct rva_dial *d, int rc, reeve_conn_t *c)
 {
 	reeve_op_t *op = d->op;
 
 	d->op = NULL;
+	if (d->pprev != NULL) {
+		if (d->next != NULL)
+			d->next->pprev = d->pprev;
+		*d->pprev = d->next;
+		d->pprev = NULL;
+	}
 	rva_timer_clear(&d->w->wheel, &d->timer);
 	if (d->fd >= 0) {
 		rva_poller_remove(&d->w->poller, d->fd);
@@ -50,16 +57,17 @@ finish(struct dial *d, int rc, reeve_conn_t *c)
 }
 
 static void
-fail(struct dial *d, int rc)
+fail(struct rva_dial *d, int rc)
 {
 	if (d->op != NULL && rva_op_claim(d->op))
 		finish(d, rc, NULL);
 }
 
 static void
-established(struct dial *d)
+established(struct rva_dial *d)
 {
-	struct rva_upgrade up = {.rt = d->rt, .role = REEVE_DIALER, .cfg = d->has_cfg ? &d->cfg : NULL};
+	struct rva_upgrade up = {
+	    .rt = d->rt, .role = REEVE_DIALER, .cfg = d->has_cfg ? &d->cfg : NULL};
 	reeve_conn_t *c = NULL;
 	int rc;
 
@@ -78,7 +86,7 @@ established(struct dial *d)
 }
 
 static void
-check(struct dial *d)
+check(struct rva_dial *d)
 {
 	int err = 0;
 	socklen_t len = sizeof(err);
@@ -101,9 +109,10 @@ offer(struct reeve_listener *l, void *arg)
 }
 
 static void
-dial_memory(struct dial *d)
+dial_memory(struct rva_dial *d)
 {
-	struct rva_upgrade up = {.rt = d->rt, .role = REEVE_DIALER, .cfg = d->has_cfg ? &d->cfg : NULL};
+	struct rva_upgrade up = {
+	    .rt = d->rt, .role = REEVE_DIALER, .cfg = d->has_cfg ? &d->cfg : NULL};
 	struct rv_transport *t[2];
 	reeve_conn_t *c = NULL;
 	int rc;
@@ -126,7 +135,7 @@ dial_memory(struct dial *d)
 }
 
 static void
-begin(struct dial *d)
+begin(struct rva_dial *d)
 {
 	int rc;
 
@@ -148,6 +157,11 @@ begin(struct dial *d)
 		established(d);
 		return;
 	}
+	d->next = d->w->dials;
+	d->pprev = &d->w->dials;
+	if (d->next != NULL)
+		d->next->pprev = &d->next;
+	d->w->dials = d;
 	rc = rva_poller_add(&d->w->poller, d->fd, &d->source);
 	if (rc < 0)
 		fail(d, rc);
@@ -158,7 +172,7 @@ begin(struct dial *d)
 static void
 on_timer(struct rva_timer *t, uint64_t now)
 {
-	struct dial *d = rva_container(t, struct dial, timer);
+	struct rva_dial *d = rva_container(t, struct rva_dial, timer);
 
 	(void)now;
 	fail(d, REEVE_ETIMEDOUT);
@@ -168,16 +182,31 @@ on_timer(struct rva_timer *t, uint64_t now)
 static void
 on_ready(struct rva_source *s, int events)
 {
-	struct dial *d = rva_container(s, struct dial, source);
+	struct rva_dial *d = rva_container(s, struct rva_dial, source);
 
 	(void)events;
 	rva_ring(&d->actor, &d->bell, READY);
 }
 
+void
+rva_dials_end(struct rva_worker *w)
+{
+	struct rva_dial *d;
+
+	while ((d = w->dials) != NULL) {
+		w->dials = d->next;
+		if (d->next != NULL)
+			d->next->pprev = &w->dials;
+		d->pprev = NULL;
+		fail(d, REEVE_ECLOSED);
+		rva_ring(&d->actor, &d->bell, READY);
+	}
+}
+
 static void
 dial_on(struct rva_actor *a, struct rvq_node *n)
 {
-	struct dial *d = rva_container(a, struct dial, actor);
+	struct rva_dial *d = rva_container(a, struct rva_dial, actor);
 	struct rva_msg *m = (struct rva_msg *)(void *)n;
 
 	if (n == &d->bell.node) {
@@ -187,7 +216,7 @@ dial_on(struct rva_actor *a, struct rvq_node *n)
 	} else if (m->kind == RVA_MSG_CANCEL) {
 		if (d->op != NULL)
 			finish(d, REEVE_ECANCELED, NULL);
-	} else if (rva_worker_gone(d->w)) {
+	} else if (rvq_cell32_get(&d->w->stop) != 0 || rva_worker_gone(d->w)) {
 		fail(d, REEVE_ECLOSED);
 	} else {
 		begin(d);
@@ -197,7 +226,7 @@ dial_on(struct rva_actor *a, struct rvq_node *n)
 static void
 dial_free(struct rva_actor *a)
 {
-	struct dial *d = rva_container(a, struct dial, actor);
+	struct rva_dial *d = rva_container(a, struct rva_dial, actor);
 
 	rv_free(d->rt->arena, d, sizeof(*d));
 }
@@ -207,7 +236,7 @@ static const struct rva_actor_ops dial_ops = {dial_on, dial_free};
 static void
 start_dial(reeve_rt_t *rt, const struct rv_addr *addr, const reeve_cfg_t *cfg, reeve_op_t *op)
 {
-	struct dial *d = rv_zalloc(rt->arena, sizeof(*d));
+	struct rva_dial *d = rv_zalloc(rt->arena, sizeof(*d));
 
 	if (d == NULL) {
 		rva_op_refuse(rt, op, REEVE_ENOMEM);
@@ -248,7 +277,9 @@ reeve_dial_async(reeve_rt_t *rt, const char *text, const reeve_cfg_t *cfg, reeve
 
 	if (op == NULL)
 		return;
-	rc = rt == NULL || text == NULL ? REEVE_EINVAL : op->cq != NULL ? REEVE_ENOTSUP : rva_rt_alive(rt);
+	rc = rt == NULL || text == NULL ? REEVE_EINVAL
+	    : op->cq != NULL            ? REEVE_ENOTSUP
+					: rva_rt_alive(rt);
 	if (rc == 0)
 		rc = rv_addr_parse(&addr, text);
 	if (rc == 0 && addr.kind == RV_ADDR_TCP && !addr.numeric)
@@ -262,7 +293,8 @@ reeve_dial_async(reeve_rt_t *rt, const char *text, const reeve_cfg_t *cfg, reeve
 }
 
 static int
-dial_one(reeve_conn_t **c, reeve_rt_t *rt, const struct rv_addr *addr, const reeve_cfg_t *cfg, int64_t timeout_ms)
+dial_one(reeve_conn_t **c, reeve_rt_t *rt, const struct rv_addr *addr, const reeve_cfg_t *cfg,
+    int64_t timeout_ms)
 {
 	struct rva_ask *a = rva_ask_new(rt->arena, timeout_ms);
 	reeve_op_t out;
@@ -277,7 +309,8 @@ dial_one(reeve_conn_t **c, reeve_rt_t *rt, const struct rv_addr *addr, const ree
 }
 
 int
-reeve_dial(reeve_conn_t **c, reeve_rt_t *rt, const char *text, const reeve_cfg_t *cfg, int64_t timeout_ms)
+reeve_dial(
+    reeve_conn_t **c, reeve_rt_t *rt, const char *text, const reeve_cfg_t *cfg, int64_t timeout_ms)
 {
 	struct rv_addr addr, found[MAX_ADDRESSES];
 	uint64_t deadline, now;

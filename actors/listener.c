@@ -238,6 +238,7 @@ bind_socket(struct rv_addr *a)
 {
 	int on = 1, rc, fd = socket(a->u.sa.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	socklen_t len = sizeof(a->u);
+	bool bound;
 
 	if (fd < 0)
 		return REEVE_ESYS_BASE - errno;
@@ -245,8 +246,11 @@ bind_socket(struct rv_addr *a)
 		(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	else
 		remove_stale(a);
-	if (bind(fd, &a->u.sa, a->salen) < 0 || listen(fd, BACKLOG) < 0 || getsockname(fd, &a->u.sa, &len) < 0) {
+	bound = bind(fd, &a->u.sa, a->salen) == 0;
+	if (!bound || listen(fd, BACKLOG) < 0 || getsockname(fd, &a->u.sa, &len) < 0) {
 		rc = REEVE_ESYS_BASE - errno;
+		if (bound && a->kind == RV_ADDR_UNIX)
+			(void)unlink(a->name);
 		close(fd);
 		return rc;
 	}
@@ -309,6 +313,8 @@ reeve_listen(reeve_listener_t **out, reeve_rt_t *rt, const char *addr, const ree
 	if (rc < 0) {
 		if (l->fd >= 0)
 			close(l->fd);
+		if (l->fd >= 0 && l->addr.kind == RV_ADDR_UNIX)
+			(void)unlink(l->addr.name);
 		rv_free(rt->arena, l, sizeof(*l));
 		return rc;
 	}
@@ -374,9 +380,14 @@ reeve_listener_stop(reeve_listener_t *l)
 void
 reeve_listener_destroy(reeve_listener_t *l)
 {
+	reeve_conn_t *c;
+
 	if (l == NULL)
 		return;
 	reeve_listener_stop(l);
+	/* The address is free when this returns: an accept is answered once the stop was. */
+	while (rva_rt_may_wait(l->rt) && reeve_listener_accept(l, &c, -1) == 0)
+		reeve_conn_destroy(c);
 	listener_put(l);
 }
 

@@ -84,7 +84,7 @@ rva_op_refuse(reeve_rt_t *rt, reeve_op_t *op, int rc)
 {
 	rva_op_prepare(op, NULL, RVA_MSG_REFUSED, NULL, NULL);
 	rvq_cell32_put(&rva_op(op)->state, RVA_OP_CLAIMED);
-	if (rt == NULL) {
+	if (rt == NULL || rc == REEVE_EFORKED) { /* in a forked child there is no worker */
 		rva_op_finish(op, rc);
 		return;
 	}

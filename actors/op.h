@@ -75,7 +75,7 @@ void rva_op_finish(reeve_op_t *op, reeve_ssize res);
 /* Owner: claim and finish in one; false and nothing done when it is being cancelled. */
 bool rva_op_answer(reeve_op_t *op, reeve_ssize res);
 /* An operation that could not be started: completes with rc on a worker of rt; rt NULL (nothing is known, all handles
- * were NULL): at once, on the calling thread. */
+ * were NULL) or a forked child: at once, on the calling thread. */
 void rva_op_refuse(reeve_rt_t *rt, reeve_op_t *op, int rc);
 /* What the actor that completes refused operations does with a message. */
 void rva_op_refused(struct rvq_node *n);

@@ -63,6 +63,12 @@ rva_word_try(struct rva_word *w)
 	return rvq_cell32_cas(&w->held, 0, 1);
 }
 
+bool
+rva_word_claim(struct rva_word *w)
+{
+	return rvq_cell32_swap(&w->held, 2) == 0;
+}
+
 void
 rva_word_take(struct rva_word *w)
 {

@@ -62,6 +62,8 @@ struct rva_port {
 };
 
 bool rva_word_try(struct rva_word *w);
+/* Try, and let a holder know that somebody did. */
+bool rva_word_claim(struct rva_word *w);
 void rva_word_take(struct rva_word *w);
 void rva_word_give(struct rva_word *w);
 /* A stream's deadline as an absolute time. */
@@ -86,6 +88,9 @@ reeve_ssize rva_port_write_buf(struct reeve_stream *s, struct rva_port *p, reeve
 void rva_port_fill(struct reeve_stream *s, struct rva_port *p);    /* from s->in to the read ring; wakes readers */
 uint32_t rva_port_collect(struct rva_port *p);                     /* bytes consumed since the last call */
 bool rva_port_drain(struct reeve_stream *s, struct rva_port *p, uint64_t limit); /* to the connection up to position limit */
+/* wr_rc is answered: everything that threads were told is accepted goes to the connection.  False: a thread is
+ * accepting bytes just now; it rings when it is done. */
+bool rva_port_seal(struct reeve_stream *s, struct rva_port *p);
 /* Take back what is in the read ring, for operations.  False: threads are reading. */
 bool rva_port_pull_back(struct reeve_stream *s, struct rva_port *p);
 bool rva_port_unread(const struct rva_port *p); /* was something pushed that was not consumed? */

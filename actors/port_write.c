@@ -76,6 +76,13 @@ copy_in(struct reeve_stream *s, struct rva_port *p, const uint8_t *from, size_t 
 	return done;
 }
 
+/* Room in the ring, as a snapshot: rvq_ring_room is for who has the word. */
+static unsigned
+ring_room(const struct rva_port *p)
+{
+	return RVA_PORT_SLOTS - 1 - rvq_ring_count(&p->wring);
+}
+
 /* Sleep until there is room, an answer or the deadline.  0: look again. */
 static int
 wait_room(struct reeve_stream *s, struct rva_port *p)
@@ -84,14 +91,23 @@ wait_room(struct reeve_stream *s, struct rva_port *p)
 
 	rvq_parker_arm(&p->writers);
 	if (rva_rc(&s->wr_rc) != RVA_RC_OPEN ||
-	    (budget(s, p) > s->conn->cfg.send_budget / 2 && rvq_ring_room(&p->wring) > RVA_PORT_SLOTS / 2)) {
+	    (budget(s, p) > s->conn->cfg.send_budget / 2 && ring_room(p) > RVA_PORT_SLOTS / 2)) {
 		rvq_parker_disarm(&p->writers);
 		return 0;
 	}
 	if (rvq_parker_wait(&p->writers, deadline) == REEVE_ETIMEDOUT && deadline == rva_deadline_of(&s->wr_deadline) &&
-	    (budget(s, p) == 0 || rvq_ring_room(&p->wring) == 0))
+	    (budget(s, p) == 0 || ring_room(p) == 0))
 		return REEVE_ETIMEDOUT;
 	return 0;
+}
+
+/* Let go of the word.  Who answered wr_rc meanwhile waits for its holder to ring. */
+static void
+give(struct reeve_stream *s, struct rva_port *p)
+{
+	rva_word_give(&p->wword);
+	if (rva_rc(&s->wr_rc) != RVA_RC_OPEN)
+		rva_ring(&s->actor, &s->bell, RVA_S_WRITE);
 }
 
 reeve_ssize
@@ -102,13 +118,14 @@ rva_port_write(struct reeve_stream *s, struct rva_port *p, const struct iovec *v
 
 	for (int i = 0; i < n && rc == 0; i++) {
 		for (off = 0; off < v[i].iov_len && rc == 0; off += done) {
-			rc = rva_rc(&s->wr_rc);
-			if (rc != RVA_RC_OPEN)
-				return total > 0 ? (reeve_ssize)total : rc;
-			rc = 0;
 			rva_word_take(&p->wword);
-			done = copy_in(s, p, (const uint8_t *)v[i].iov_base + off, v[i].iov_len - off, &rc);
-			rva_word_give(&p->wword);
+			rc = rva_rc(&s->wr_rc); /* under the word: see rva_port_seal */
+			done = 0;
+			if (rc == RVA_RC_OPEN) {
+				rc = 0;
+				done = copy_in(s, p, (const uint8_t *)v[i].iov_base + off, v[i].iov_len - off, &rc);
+			}
+			give(s, p);
 			total += done;
 			if (done > 0)
 				rva_ring(&s->actor, &s->bell, RVA_S_WRITE);
@@ -128,21 +145,23 @@ rva_port_write_buf(struct reeve_stream *s, struct rva_port *p, reeve_buf_t *b)
 	int rc;
 
 	for (;;) {
-		rc = rva_rc(&s->wr_rc);
-		if (rc != RVA_RC_OPEN)
-			break;
 		rva_word_take(&p->wword);
+		rc = rva_rc(&s->wr_rc); /* under the word: see rva_port_seal */
+		if (rc != RVA_RC_OPEN) {
+			give(s, p);
+			break;
+		}
 		if (budget(s, p) > 0 && rvq_ring_room(&p->wring) > 0) {
 			if (p->open != NULL) /* what comes later goes behind b: the block is complete */
 				rv_slab_unref(p->open);
 			p->open = NULL;
 			(void)rva_wring_push_spsc(&p->wring, p->wslots, &e);
 			rvq_cell64_put(&p->accepted, rvq_cell64_get_relaxed(&p->accepted) + n);
-			rva_word_give(&p->wword);
+			give(s, p);
 			rva_ring(&s->actor, &s->bell, RVA_S_WRITE);
 			return (reeve_ssize)n;
 		}
-		rva_word_give(&p->wword);
+		give(s, p);
 		rc = wait_room(s, p);
 		if (rc < 0)
 			break;
@@ -224,6 +243,18 @@ rva_port_drain(struct reeve_stream *s, struct rva_port *p, uint64_t limit)
 	if (p->drained != before && budget(s, p) > s->conn->cfg.send_budget / 2)
 		(void)rvq_parker_wake(&p->writers);
 	return p->drained >= accepted;
+}
+
+bool
+rva_port_seal(struct reeve_stream *s, struct rva_port *p)
+{
+	/* Exchanges on one word order this: a thread that takes it later finds wr_rc answered and accepts nothing, one
+	 * that has it now finds that when it gives the word, and rings. */
+	if (!rva_word_claim(&p->wword))
+		return false;
+	(void)rva_port_drain(s, p, UINT64_MAX);
+	rva_word_give(&p->wword);
+	return true;
 }
 
 /* Everything was taken: an idle stream does not keep a block. */

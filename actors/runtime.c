@@ -201,6 +201,12 @@ rva_rt_may_block(reeve_rt_t *rt)
 	return 0;
 }
 
+bool
+rva_rt_may_wait(reeve_rt_t *rt)
+{
+	return rva_rt_may_block(rt) == 0 && (!rt->external || rvq_cell64_get(&rt->runner) != 0);
+}
+
 struct rva_worker *
 rva_rt_place(reeve_rt_t *rt)
 {
@@ -383,7 +389,7 @@ reeve_rt_shutdown(reeve_rt_t *rt, int64_t timeout_ms)
 		end_all(rt, 0);
 		(void)wait_empty(rt, UINT64_MAX, false);
 	}
-	return rc;
+	return rc == 0 && rvq_cell32_swap(&rt->cut, 0) != 0 ? REEVE_ETIMEDOUT : rc;
 }
 
 /* In a forked child no thread of ours exists and locks may be held for ever: close what is ours, touch nothing else. */
@@ -420,8 +426,10 @@ reeve_rt_destroy(reeve_rt_t *rt)
 	if (!rt->external)
 		stop_workers(rt, rt->nworkers);
 	else
-		while (reeve_rt_run(rt, 0) > 0)
-			;
+		rvq_cell32_put(&rt->workers[0].stop, 1);
+	while (rt->external && reeve_rt_run(rt, 0) > 0)
+		;
+	rvq_cell64_put(&rt->runner, 0); /* calls on what is left wait for nobody */
 	free_rt(rt, rt->nworkers);
 }
 
@@ -456,6 +464,8 @@ reeve_rt_run(reeve_rt_t *rt, int64_t timeout_ms)
 	before = rv_pool_current();
 	rv_pool_enter(w->pool);
 	deadline = rv_deadline_us(rv_clock_us(), timeout_ms);
+	if (rvq_cell32_get(&w->stop) != 0)
+		rva_dials_end(w);
 	do
 		done += rva_worker_pass(w, done > 0 ? 0 : deadline);
 	while (rva_worker_busy(w) && ++passes < EXTERNAL_PASSES);

@@ -31,6 +31,7 @@ struct reeve_rt {
 	char name[10];
 	/* any thread */
 	struct rvq_cell32 stopping; /* no new connections, listeners, actors */
+	struct rvq_cell32 cut; /* a connection was still open when the shutdown's time was over */
 	struct rvq_cell32 running;  /* external mode: somebody is in reeve_rt_run */
 	struct rvq_cell64 runner;   /* external mode: pthread_t of the last one who was */
 	struct rvq_gauge nconns;
@@ -46,6 +47,8 @@ struct reeve_rt {
 
 /* May the calling thread make a blocking call on rt?  0, REEVE_EWORKER, REEVE_EFORKED. */
 int rva_rt_may_block(reeve_rt_t *rt);
+/* May it also wait for an actor's turn: will somebody run it?  (An external runtime may never have been run.) */
+bool rva_rt_may_wait(reeve_rt_t *rt);
 /* 0, REEVE_EFORKED. */
 int rva_rt_alive(reeve_rt_t *rt);
 /* A worker for something new: the least loaded. */

@@ -208,7 +208,10 @@ rva_stream_pump_out(struct reeve_stream *s)
 			continue; /* its cancel message lets go of the buffer */
 		n = rva_op(op)->buf->len;
 		s->queued += (uint32_t)n;
-		rva_stream_send(s, rva_op(op)->buf);
+		if (n > 0)
+			rva_stream_send(s, rva_op(op)->buf);
+		else
+			rv_buf_unref(rva_op(op)->buf);
 		rva_op(op)->buf = NULL;
 		rva_op_finish(op, (reeve_ssize)n);
 	}
@@ -219,7 +222,8 @@ rva_stream_pump_out(struct reeve_stream *s)
 		if (rvq_cell32_get(&s->posted) == 0)
 			(void)rva_port_drain(s, p, all);
 	}
-	if ((s->shut_wanted || s->close_wanted) && !s->shut && rvq_cell32_get(&s->posted) == 0)
+	if ((s->shut_wanted || s->close_wanted) && !s->shut && rvq_cell32_get(&s->posted) == 0 &&
+	    (p == NULL || rva_port_seal(s, p)))
 		finish_out(s);
 }
 

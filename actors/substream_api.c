@@ -110,6 +110,11 @@ reeve_write_buf(reeve_stream_t *s, reeve_buf_t *b)
 
 	REEVE_REQUIRE(b != NULL, REEVE_EINVAL);
 	rc = s == NULL ? REEVE_EINVAL : may_block(s);
+	if (rc == 0 && rv_buf_len(b) == 0) {
+		rv_buf_unref(b);
+		rc = rva_rc(&s->wr_rc);
+		return rc == RVA_RC_OPEN ? 0 : rc;
+	}
 	p = rc == 0 ? rva_port_of(s) : NULL;
 	if (p == NULL) {
 		rv_buf_unref(b);
@@ -193,8 +198,11 @@ int
 reeve_deadline(reeve_stream_t *s, int dir, int64_t timeout_ms)
 {
 	uint64_t at;
+	int rc;
 
 	REEVE_REQUIRE(s != NULL && (dir & ~(REEVE_RD | REEVE_WR)) == 0 && dir != 0, REEVE_EINVAL);
+	rc = rva_rt_alive(s->conn->rt);
+	REEVE_REQUIRE(rc == 0, rc);
 	at = timeout_ms < 0 ? 0 : rv_deadline_us(rv_clock_us(), timeout_ms);
 	if (dir & REEVE_RD)
 		rvq_cell64_put(&s->rd_deadline, at);

@@ -254,6 +254,9 @@ rva_worker_main(void *arg)
 	rv_pool_enter(w->pool);
 	while (rvq_cell32_get(&w->stop) == 0 || rva_worker_busy(w))
 		(void)rva_worker_pass(w, UINT64_MAX);
+	rva_dials_end(w);
+	while (rva_worker_busy(w))
+		(void)rva_worker_pass(w, 0);
 	rv_pool_enter(NULL);
 	rva_self = NULL;
 	return NULL;

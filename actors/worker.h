@@ -37,6 +37,7 @@ struct rva_worker {
 	struct rvq_link **run_tail;
 	struct reeve_conn *dirty_head, **dirty_tail; /* to be flushed */
 	struct reeve_conn *read_head, **read_tail;   /* readable */
+	struct rva_dial *dials;                      /* connecting */
 	struct rva_poller poller;
 	struct rva_wheel wheel;
 	uint64_t now; /* us, refreshed once a loop */
@@ -85,6 +86,9 @@ rva_run_push(struct rva_worker *w, struct rva_actor *a)
 	*w->run_tail = &a->link;
 	w->run_tail = &a->link.next;
 }
+
+/* dialer.c: the worker leaves its loop: answer every attempt that is still connecting.  Owner. */
+void rva_dials_end(struct rva_worker *w);
 
 /* A gather with nothing in it, and back.  NULL: out of memory. */
 struct rv_gather *rva_gather_get(struct rva_worker *w);

@@ -219,10 +219,11 @@ rv_chain_cut(struct rv_chain *c, struct rv_slab *s, uint32_t off, uint32_t len)
 static bool
 copy_open(const reeve_buf_t *b)
 {
-	if (b == NULL || b->slab->cls >= RV_64K || b->off + b->len != b->slab->used)
+	/* The count first: a block that a thread is still filling changes under the eyes of others. */
+	if (b == NULL || b->slab->cls >= RV_64K || !rvq_ref_single(&b->slab->refs))
 		return false;
 	REEVE_ASSERT(rvq_ref_single(&b->refs));
-	return rvq_ref_single(&b->slab->refs);
+	return b->off + b->len == b->slab->used;
 }
 
 /* A chain of new copy blocks that hold n bytes.  grow: begin with the larger size. */

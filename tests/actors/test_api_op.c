@@ -163,7 +163,8 @@ START_TEST(threads_and_operations_write_in_the_order_of_the_calls)
 	for (int i = 0; i < PIPELINED; i++) {
 		rvt_done_init(&wr[i], -1);
 		rvt_write_run(d.s[0], 100, (uint64_t)i * 300);
-		reeve_write_async(d.s[0], rvt_buf_run(d.rt, 200, (uint64_t)i * 300 + 100), &wr[i].op);
+		reeve_write_async(
+		    d.s[0], rvt_buf_run(d.rt, 200, (uint64_t)i * 300 + 100), &wr[i].op);
 	}
 	rvt_read_run(d.s[1], PIPELINED * 300, 0);
 	for (int i = 0; i < PIPELINED; i++)
@@ -298,6 +299,8 @@ END_TEST
 RVT_MAIN("api_op", &init_and_macro_make_the_same_operation,
     &streams_are_opened_accepted_and_used_without_blocking, &a_ping_tells_its_round_trip,
     &pipelined_writes_and_reads_complete_in_order, &shut_behind_pipelined_writes_sends_them,
-    &close_behind_pipelined_writes_sends_them, &threads_and_operations_write_in_the_order_of_the_calls,
-    &an_operation_without_a_function_is_waited_for, &an_operation_started_again_by_its_completion_runs_on,
+    &close_behind_pipelined_writes_sends_them,
+    &threads_and_operations_write_in_the_order_of_the_calls,
+    &an_operation_without_a_function_is_waited_for,
+    &an_operation_started_again_by_its_completion_runs_on,
     &operations_on_a_worker_do_not_complete_inside_their_call, &a_completion_queue_is_not_there_yet)

@@ -383,12 +383,16 @@ int
 main(void)
 {
 	static const TTest *const *const list[] = {&a_write_operation_ends_at_its_deadline,
-	    &the_streams_deadline_holds_for_operations, &a_cleared_deadline_does_not_end_a_waiting_operation,
-	    &threads_stay_away_while_operations_read, &threads_read_again_once_an_operation_has_timed_out,
-	    &threads_read_again_once_an_operation_was_cancelled, &threads_see_the_end_that_an_operation_was_told,
-	    &an_operation_takes_over_what_threads_left_unread, &an_operation_stays_away_while_a_thread_reads,
-	    &cancel_ends_every_kind_of_operation, &a_race_of_cancel_and_result_ends_in_one_of_them,
-	    &cancelled_accepts_lose_no_stream, &the_end_of_the_connection_answers_everything,
+	    &the_streams_deadline_holds_for_operations,
+	    &a_cleared_deadline_does_not_end_a_waiting_operation,
+	    &threads_stay_away_while_operations_read,
+	    &threads_read_again_once_an_operation_has_timed_out,
+	    &threads_read_again_once_an_operation_was_cancelled,
+	    &threads_see_the_end_that_an_operation_was_told,
+	    &an_operation_takes_over_what_threads_left_unread,
+	    &an_operation_stays_away_while_a_thread_reads, &cancel_ends_every_kind_of_operation,
+	    &a_race_of_cancel_and_result_ends_in_one_of_them, &cancelled_accepts_lose_no_stream,
+	    &the_end_of_the_connection_answers_everything,
 	    &a_write_after_the_end_of_the_direction_is_answered_and_consumed};
 	Suite *suite = suite_create("api_op_end");
 	TCase *tcase = tcase_create("api_op_end");

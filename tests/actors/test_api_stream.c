@@ -244,7 +244,8 @@ write_lines(void *arg)
 	memset(line, mine, sizeof(line));
 	for (int i = 0; i < LINES; i++) {
 		if (!c->whole) {
-			ck_assert_int_eq(reeve_write(c->s, line, LINE), LINE);
+			if (reeve_write(c->s, line, LINE) != LINE)
+				abort();
 			continue;
 		}
 		b = reeve_buf_alloc(c->rt, LINE);
@@ -275,8 +276,7 @@ START_TEST(buffers_of_several_writers_are_not_mixed)
 			got = reeve_read(d.s[1], line + n, LINE - n);
 			ck_assert_int_gt(got, 0);
 		}
-		for (n = 1; n < LINE; n++)
-			ck_assert_uint_eq(line[n], line[0]);
+		ck_assert(memcmp(line, line + 1, LINE - 1) == 0);
 	}
 	for (int i = 0; i < 4; i++)
 		pthread_join(t[i], NULL);

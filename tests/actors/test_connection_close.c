@@ -3,6 +3,7 @@
 
 #include "tests/kit/raw.h"
 #include "tests/kit/run.h"
+#include "tests/kit/sock.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -312,7 +313,7 @@ START_TEST(end_between_frames_is_eend)
 	rvt_put_data(&r.p.out, RVT_SYN, 5, 1000, 0); /* for the acceptor */
 	rvt_put_data(&r.p.out, RVT_SYN, 7, 1000, 0); /* for the queue */
 	rvt_peer_send(&r.p);
-	rvt_peer_close(&r.p);
+	rvt_peer_shut(&r.p); /* closing resets when the last ACK is not read */
 	ck_assert_int_eq(rvt_call_end(&rd), REEVE_EEND);
 	ck_assert_int_eq(rvt_call_end(&acc), 0);
 	ck_assert_int_eq(reeve_accept(r.k, &n, -1), 0);
@@ -330,6 +331,95 @@ START_TEST(end_between_frames_is_eend)
 	reeve_close(s);
 	reeve_close(t);
 	rvt_raw_fini(&r);
+}
+END_TEST
+
+/* --- a write that fails must not cost what is still to be read: nothing runs until the peer has closed */
+
+static void
+nothing(void *p)
+{
+	(void)p;
+}
+
+static void
+run_until(reeve_rt_t *rt, const bool *done)
+{
+	uint64_t deadline = rvt_now_ms() + (uint64_t)rvt_slow(RVT_WAIT_MS);
+
+	while (!*done) {
+		ck_assert_uint_lt(rvt_now_ms(), deadline);
+		ck_assert_int_ge(reeve_rt_run(rt, 10), 0);
+	}
+}
+
+static void
+set(reeve_op_t *op)
+{
+	*(bool *)op->arg = true;
+}
+
+START_TEST(failed_write_does_not_cost_received_bytes)
+{
+	reeve_rt_cfg_t rcfg;
+	reeve_op_t acc, rd, wr, end;
+	bool accepted = false, read = false, written = false, ended = false;
+	uint64_t got = 0, size = _i ? 30000 : 200000; /* what the kernel holds on our side */
+	reeve_reason_t why = {.size = sizeof(why)};
+	reeve_conn_t *c;
+	reeve_rt_t *rt;
+	struct rvt_peer p;
+	int v[2];
+
+	if (_i)
+		rvt_tcp_pair(v);
+	else
+		rvt_unix_pair(v);
+	reeve_rt_cfg_init(&rcfg);
+	rcfg.flags = REEVE_RT_EXTERNAL;
+	ck_assert_int_eq(reeve_rt_create(&rt, &rcfg), 0);
+	ck_assert_int_eq(reeve_conn_open_fd(&c, rt, v[0], REEVE_LISTENER, NULL), 0);
+	rvt_peer_init(&p, v[1]);
+	reeve_op_init(&acc, set, &accepted);
+	reeve_accept_async(reeve_conn_ctl(c), &acc);
+	rvt_peer_put(&p, RVT_WU, RVT_SYN, 1, 0);
+	run_until(rt, &accepted);
+	while (reeve_rt_run(rt, 0) > 0)
+		continue;
+	rvt_peer_want(&p, RVT_WU, RVT_ACK, 1, 0);
+	rvt_put_data(&p.out, 0, 1, (uint32_t)size, 0);
+	rvt_put(&p.out, RVT_WU, RVT_FIN, 1, 0);
+	rvt_peer_send(&p);
+	rvt_peer_close(&p);
+	for (int i = 0; i < 2; i++) { /* on TCP the first is answered by a reset */
+		reeve_op_init(&wr, set, &written);
+		written = false;
+		reeve_write_async(acc.stream, reeve_buf_wrap(rt, "x", 1, nothing, NULL), &wr);
+		run_until(rt, &written);
+	}
+	reeve_op_init(&end, set, &ended);
+	reeve_closed_async(reeve_conn_ctl(c), &end);
+	run_until(rt, &ended);
+	do {
+		reeve_op_init(&rd, set, &read);
+		read = false;
+		reeve_read_async(acc.stream, &rd);
+		run_until(rt, &read);
+		for (reeve_ssize i = 0; i < rd.res; i++)
+			ck_assert_uint_eq(
+			    reeve_buf_data(rd.buf)[i], rvt_byte(1, got + (uint64_t)i));
+		got += rd.res > 0 ? (uint64_t)rd.res : 0;
+		reeve_buf_unref(rd.buf);
+	} while (rd.res > 0);
+	ck_assert_uint_eq(got, size);
+	ck_assert_int_eq(rd.res, 0); /* its FIN came before everything else */
+	ck_assert_int_eq(reeve_ctl_reason(reeve_conn_ctl(c), &why), 0);
+	if (_i == 0)
+		ck_assert_int_eq(why.rc, REEVE_EEND);
+	reeve_stream_unref(acc.stream);
+	reeve_conn_release(c);
+	reeve_rt_destroy(rt);
+	rvt_peer_fini(&p);
 }
 END_TEST
 
@@ -385,5 +475,5 @@ RVT_MAIN_TABLE("connection_close", {&close_of_an_idle_connection, 2},
     {&released_connection_closes_with_its_last_stream, 0}, {&abort_ends_everything_at_once, 2},
     {&our_goaway_refuses_new_streams_only, 0}, {&soft_goaway_lets_streams_finish, 0},
     {&hard_goaway_ends_with_its_code, 4}, {&everything_before_the_end_is_read_late, 2},
-    {&end_between_frames_is_eend, 0}, {&end_inside_a_frame_is_etrunc, 5},
-    {&reset_of_the_transport_is_its_error, 0})
+    {&end_between_frames_is_eend, 0}, {&failed_write_does_not_cost_received_bytes, 2},
+    {&end_inside_a_frame_is_etrunc, 5}, {&reset_of_the_transport_is_its_error, 0})

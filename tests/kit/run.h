@@ -4,6 +4,7 @@
 
 #include <check.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define RVT_TIMEOUT_S 30
 
@@ -27,6 +28,15 @@ rvt_run(const char *name, const TTest *const *tests, size_t n)
 	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+/* REEVE_TEST_ONLY of the environment: part of the names of the tests to run. */
+static inline int
+rvt_wanted(const TTest *test)
+{
+	const char *only = getenv("REEVE_TEST_ONLY");
+
+	return only == NULL || strstr(test->name, only) != NULL;
+}
+
 /* A test, or with n > 0 a loop test with _i from 0 to n - 1. */
 struct rvt_test {
 	const TTest *const *test;
@@ -44,6 +54,8 @@ rvt_run_table(const char *name, const struct rvt_test *tests, size_t n)
 
 	tcase_set_timeout(tcase, RVT_TIMEOUT_S);
 	for (i = 0; i < n; i++) {
+		if (!rvt_wanted(*tests[i].test))
+			continue;
 		if (tests[i].n > 0)
 			tcase_add_loop_test(tcase, *tests[i].test, 0, tests[i].n);
 		else

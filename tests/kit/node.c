@@ -1,0 +1,142 @@
+/* node.c - see node.h. */
+#include <config.h>
+
+#include "tests/kit/node.h"
+#include "tests/kit/peer.h"
+#include "tests/kit/sock.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const char *const rvt_via_name[RVT_VIAS] = {
+    "pair", "memory", "unix", "tcp", "socketpair", "rechunk", "rechunk with a thread"};
+
+/* --- scratch addresses */
+
+static char folder[64];
+static unsigned serial;
+
+void
+rvt_scratch(enum rvt_via via, char *out, size_t n)
+{
+	const char *tmp = getenv("TMPDIR");
+
+	serial++;
+	if (via == RVT_TCP) {
+		snprintf(out, n, "tcp://127.0.0.1:0");
+	} else if (via == RVT_MEMORY) {
+		snprintf(out, n, "mem://test-%ld-%u", (long)getpid(), serial);
+	} else {
+		if (folder[0] == '\0') {
+			if (tmp == NULL || strlen(tmp) > 32)
+				tmp = "/tmp";
+			snprintf(folder, sizeof(folder), "%s/reeve-XXXXXX", tmp);
+			ck_assert_ptr_nonnull(mkdtemp(folder));
+		}
+		snprintf(out, n, "unix://%s/s%u", folder, serial);
+	}
+}
+
+void
+rvt_scratch_end(void)
+{
+	if (folder[0] != '\0')
+		rmdir(folder);
+	folder[0] = '\0';
+}
+
+/* --- joining */
+
+static reeve_rt_t *
+runtime(unsigned workers)
+{
+	reeve_rt_t *rt = NULL;
+	reeve_rt_cfg_t cfg;
+
+	reeve_rt_cfg_init(&cfg);
+	cfg.workers = workers != 0 ? workers : 1;
+	ck_assert_int_eq(reeve_rt_create(&rt, &cfg), 0);
+	return rt;
+}
+
+static void
+by_address(struct rvt_nodes *n, const struct rvt_wedding *w)
+{
+	reeve_listener_t *l = NULL;
+	char addr[128];
+
+	rvt_scratch(w->via, addr, sizeof(addr));
+	ck_assert_int_eq(reeve_listen(&l, n->rt[1], addr, w->cfg[1]), 0);
+	ck_assert_int_gt(reeve_listener_addr(l, addr, sizeof(addr)), 0);
+	ck_assert_int_eq(reeve_dial(&n->c[0], n->rt[0], addr, w->cfg[0], rvt_slow(RVT_WAIT_MS)), 0);
+	ck_assert_int_eq(reeve_listener_accept(l, &n->c[1], rvt_slow(RVT_WAIT_MS)), 0);
+	reeve_listener_destroy(l);
+	rvt_scratch_end();
+}
+
+static void
+by_socketpair(struct rvt_nodes *n, const struct rvt_wedding *w)
+{
+	reeve_transport_t t;
+	int v[2], role;
+
+	rvt_unix_pair(v);
+	n->rechunked = w->via != RVT_SOCKETPAIR;
+	for (int i = 0; i < 2; i++) {
+		role = i == 0 ? REEVE_DIALER : REEVE_LISTENER;
+		if (!n->rechunked) {
+			ck_assert_int_eq(
+			    reeve_conn_open_fd(&n->c[i], n->rt[i], v[i], role, w->cfg[i]), 0);
+			continue;
+		}
+		n->re[i].fd = v[i];
+		n->re[i].n = w->chunk != 0 ? w->chunk : 7;
+		n->re[i].own_thread = w->via == RVT_RECHUNK_THREAD;
+		n->re[i].seed = w->seed + (uint32_t)i;
+		rvt_rechunk_init(&n->re[i], &t);
+		ck_assert_int_eq(reeve_conn_open(&n->c[i], n->rt[i], &t, role, w->cfg[i]), 0);
+	}
+}
+
+void
+rvt_marry(struct rvt_nodes *n, const struct rvt_wedding *w)
+{
+	memset(n, 0, sizeof(*n));
+	n->rt[0] = runtime(w->workers);
+	n->rt[1] = w->one_rt || w->via == RVT_PAIR ? n->rt[0] : runtime(w->workers);
+	if (w->via == RVT_PAIR)
+		ck_assert_int_eq(reeve_conn_pair(n->c, n->rt[0], w->cfg[0]), 0);
+	else if (w->via <= RVT_TCP)
+		by_address(n, w);
+	else
+		by_socketpair(n, w);
+	for (int i = 0; i < 2; i++)
+		n->k[i] = reeve_conn_ctl(n->c[i]);
+}
+
+void
+rvt_divorce(struct rvt_nodes *n)
+{
+	reeve_conn_destroy(n->c[0]);
+	reeve_conn_destroy(n->c[1]);
+	if (n->rt[1] != n->rt[0])
+		reeve_rt_destroy(n->rt[1]);
+	reeve_rt_destroy(n->rt[0]);
+	for (int i = 0; i < 2 && n->rechunked; i++) {
+		ck_assert(n->re[i].closed);
+		rvt_rechunk_fini(&n->re[i]);
+	}
+}
+
+void
+rvt_stream_pair(struct rvt_nodes *n, int end, reeve_stream_t *s[2])
+{
+	int ms = rvt_slow(RVT_WAIT_MS);
+
+	ck_assert_int_eq(reeve_open(n->k[end], &s[end], ms), 0);
+	ck_assert_int_eq(reeve_accept(n->k[1 - end], &s[1 - end], ms), 0);
+	ck_assert_uint_eq(reeve_stream_id(s[0]), reeve_stream_id(s[1]));
+}
