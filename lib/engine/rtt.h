@@ -6,8 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define RV_RTT_SAMPLES     16 /* at one in ten seconds they reach back to before a long transfer filled the path */
-#define RV_RTT_BURST       4  /* round trips measured one after the other when the session starts */
+#define RV_RTT_SAMPLES \
+	16 /* at one in ten seconds they reach back to before a long transfer filled the path */
+#define RV_RTT_BURST       4 /* round trips measured one after the other when the session starts */
 #define RV_RTT_INTERVAL_US 10000000u
 
 struct rv_rtt {

@@ -291,6 +291,20 @@ rvt_notify(struct rvt_rig *r)
 	RVT_CHECK(r->e->ops->notify(r->e));
 }
 
+void
+rvt_round_trips(struct rvt_rig *r, uint64_t us)
+{
+	for (uint32_t i = 0; i < RV_RTT_BURST; i++) {
+		if (i > 0)
+			rvt_want(r, RVT_PING, RVT_SYN, 0, i);
+		r->now += us;
+		rvt_put(&r->in, RVT_PING, RVT_ACK, 0, i);
+		ck_assert_int_eq(rvt_feed(r, 0), 0);
+		rvt_drain(r, 0);
+	}
+	rvt_want_none(r);
+}
+
 struct rv_stream *
 rvt_open(struct rvt_rig *r)
 {

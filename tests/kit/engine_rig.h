@@ -75,6 +75,9 @@ int rvt_feed(struct rvt_rig *r, size_t chunk);
 void rvt_drain(struct rvt_rig *r, size_t max);
 void rvt_notify(struct rvt_rig *r);
 
+/* Every ping of the session's start is answered, each after us microseconds. */
+void rvt_round_trips(struct rvt_rig *r, uint64_t us);
+
 struct rv_stream *rvt_open(struct rvt_rig *r);
 /* The peer opens id and it is accepted; all frames of that are consumed. */
 struct rv_stream *rvt_inbound(struct rvt_rig *r, uint32_t id);

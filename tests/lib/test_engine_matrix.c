@@ -267,8 +267,10 @@ END_TEST
 START_TEST(pong_that_nobody_asked_for_is_ignored)
 {
 	rvt_put(&r.in, RVT_PING, RVT_ACK, 0, 1);
-	rvt_put(&r.in, RVT_PING, RVT_ACK, 0, 0); /* ours */
-	rvt_put(&r.in, RVT_PING, RVT_ACK, 0, 0); /* a second time */
+	rvt_put(&r.in, RVT_PING, RVT_ACK, 0, UINT32_MAX);
+	ignored();
+	rvt_round_trips(&r, 5);
+	rvt_put(&r.in, RVT_PING, RVT_ACK, 0, RV_RTT_BURST - 1); /* a second time */
 	ignored();
 }
 END_TEST

@@ -60,8 +60,8 @@ END_TEST
 START_TEST(active_connection_measures_every_10_s)
 {
 	start(0, 0);
-	pong(0);
-	for (uint32_t i = 1; i < 5; i++) {
+	rvt_round_trips(&r, 0);
+	for (uint32_t i = RV_RTT_BURST; i < RV_RTT_BURST + 4; i++) {
 		r.now += 10 * SEC - 1;
 		bytes_in();
 		rvt_drain(&r, 0);
@@ -83,7 +83,7 @@ START_TEST(silence_is_probed_and_ends_the_connection)
 	uint64_t t0;
 
 	start(3000, 2000);
-	pong(0);
+	rvt_round_trips(&r, 10);
 	t0 = r.now;
 	ck_assert_uint_eq(r.e->ops->next_deadline(r.e), t0 + 3 * SEC);
 	r.now = t0 + 3 * SEC - 1;
@@ -91,7 +91,7 @@ START_TEST(silence_is_probed_and_ends_the_connection)
 	rvt_want_none(&r);
 	r.now = t0 + 3 * SEC;
 	tick_drain();
-	rvt_want(&r, RVT_PING, RVT_SYN, 0, 1);
+	rvt_want(&r, RVT_PING, RVT_SYN, 0, RV_RTT_BURST);
 	ck_assert_uint_eq(r.e->ops->next_deadline(r.e), t0 + 5 * SEC);
 	r.now = t0 + 5 * SEC - 1;
 	tick_drain();
@@ -131,7 +131,7 @@ END_TEST
 START_TEST(black_hole_is_found_with_the_output_stuck)
 {
 	start(3000, 2000);
-	pong(0);
+	rvt_round_trips(&r, 0);
 	r.now += 3 * SEC;
 	ck_assert_int_eq(r.e->ops->tick(r.e, r.now), 0);
 	/* the ping cannot leave: nobody drains */
@@ -235,7 +235,7 @@ END_TEST
 START_TEST(clock_that_stands_still_is_no_trouble)
 {
 	start(0, 0);
-	pong(0);
+	rvt_round_trips(&r, 0);
 	ck_assert_uint_eq(rvq_counter_get(&r.e->stats.rtt_us), 1);
 	for (int i = 0; i < 10; i++)
 		tick_drain();
