@@ -24,6 +24,7 @@ good(reeve_ssize rc)
 
 struct life {
 	struct rvt_duo d;
+	reeve_msg_t msg;
 	uint8_t bytes[40000];
 	bool rest; /* all memory is gone */
 };
@@ -187,12 +188,11 @@ static void
 actor_life(struct life *v)
 {
 	reeve_actor_t *a = NULL;
-	reeve_msg_t msg;
 	int rc = reeve_actor_spawn(&a, v->d.rt, actor, NULL, NULL);
 
 	OK(rc);
 	if (rc == 0) {
-		reeve_actor_post(a, &msg);
+		reeve_actor_post(a, &v->msg);
 		reeve_actor_unref(a);
 	}
 }
