@@ -13,7 +13,7 @@
 #include "lib/clock.h"
 #include "lib/config.h"
 
-#define PAUSE_US 5000 /* between two looks at a full receive budget */
+#define PAUSE_US 5000 /* between two looks at a full receive budget, or for memory */
 #define PIN_SLACK (512u * 1024) /* pinned beyond twice what is unread before everything is copied */
 #define CTL_RESERVE 4 /* places for what is not the engine's: the answer to the one open in flight, the end */
 
@@ -300,7 +300,7 @@ rva_conn_rearm(struct reeve_conn *c)
 		at = c->stall_deadline;
 	if (c->linger_deadline < at)
 		at = c->linger_deadline;
-	if (c->paused && c->w->now + PAUSE_US < at)
+	if ((c->paused || c->starved) && c->w->now + PAUSE_US < at)
 		at = c->w->now + PAUSE_US;
 	/* A deadline that has moved away is found out when the old one comes: it moves with every byte received. */
 	if (!rva_timer_armed(&c->timer) || at < c->timer.when)

@@ -65,6 +65,7 @@ struct reeve_conn {
 	struct rv_gather *gather;
 	struct rva_timer timer;
 	int write_error;        /* nothing more can be sent */
+	bool starved;           /* no memory to send with: tried again a little later */
 	uint64_t close_deadline, stall_deadline, linger_deadline;
 	struct reeve_conn *dirty_next, *read_next;
 	struct rvq_counter reads, writes, copied_in, stalls, messages;

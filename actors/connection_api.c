@@ -227,7 +227,7 @@ reeve_abort(reeve_ctl_t *k, int rc)
 {
 	int alive;
 
-	REEVE_REQUIRE(k != NULL && rc <= 0, REEVE_EINVAL);
+	REEVE_REQUIRE(k != NULL && rc <= 0 && rc > INT32_MIN, REEVE_EINVAL);
 	alive = rva_rt_alive(k->conn->rt);
 	REEVE_REQUIRE(alive == 0, alive);
 	(void)rvq_cell32_cas(&k->conn->abort_rc, 0, (uint32_t)(rc == 0 ? -REEVE_ECLOSED : -rc));

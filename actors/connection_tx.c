@@ -69,8 +69,10 @@ next_gather(struct reeve_conn *c)
 		return true;
 	if (!c->engine->ops->has_output(c->engine))
 		return false;
-	if (c->gather == NULL && (c->gather = rva_gather_get(c->w)) == NULL)
+	if (c->gather == NULL && (c->gather = rva_gather_get(c->w)) == NULL) {
+		c->starved = true;
 		return false;
+	}
 	rv_gather_reset(c->gather);
 	return c->engine->ops->drain(c->engine, c->gather, c->w->now) > 0;
 }
@@ -91,6 +93,7 @@ write_all(struct reeve_conn *c)
 	size_t start;
 	uint64_t sent = 0;
 
+	c->starved = false;
 	while (c->state < RVA_CONN_LINGERING && c->writable && c->write_error == 0 && next_gather(c)) {
 		if (sent >= WRITE_BUDGET) {
 			rva_conn_dirty(c);

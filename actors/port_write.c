@@ -199,8 +199,10 @@ send_block(struct reeve_stream *s, struct rva_port *p, struct rva_wentry *e, uin
 {
 	reeve_buf_t *b = rv_buf_cut(e->slab, p->head_off, n);
 
-	if (b == NULL)
+	if (b == NULL) {
+		rva_ring(&s->actor, &s->bell, RVA_S_WRITE);
 		return false;
+	}
 	p->head_off += n;
 	p->drained += n;
 	rva_stream_send(s, b);

@@ -16,6 +16,7 @@
 #include "lib/alloc.h"
 #include "lib/check.h"
 #include "lib/clock.h"
+#include "lib/config.h"
 
 #define MAX_WORKERS 8
 #define EXTERNAL_PASSES 64 /* of one reeve_rt_run: it comes back to the application however busy it is */
@@ -48,6 +49,7 @@ copy_cfg(reeve_rt_cfg_t *to, const reeve_rt_cfg_t *from)
 	memset(to, 0, sizeof(*to));
 	if (from != NULL) {
 		REEVE_REQUIRE(from->size >= offsetof(reeve_rt_cfg_t, workers), REEVE_EINVAL);
+		REEVE_REQUIRE(from->size <= RV_CFG_SIZE_MAX, REEVE_EINVAL);
 		for (size_t i = sizeof(*to); i < from->size; i++)
 			REEVE_REQUIRE(((const char *)from)[i] == 0, REEVE_EINVAL);
 		memcpy(to, from, from->size < sizeof(*to) ? from->size : sizeof(*to));
