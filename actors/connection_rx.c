@@ -73,7 +73,10 @@ on_end(struct reeve_conn *c, int rc)
 		bool both = c->state == RVA_CONN_LEAVING || c->state == RVA_CONN_LINGERING ||
 		     (c->state == RVA_CONN_CLOSING && c->engine->nstreams == 0);
 
-		rva_conn_end(c, both ? 0 : REEVE_EEND, both ? REEVE_BY_US : REEVE_BY_PEER, "REEVE-CONN-0005");
+		bool ours = both || rvq_cell32_get(&c->rt->stopping) != 0;
+
+		rva_conn_end(c, both ? 0 : ours ? REEVE_ECLOSED : REEVE_EEND, ours ? REEVE_BY_US : REEVE_BY_PEER,
+		    "REEVE-CONN-0005");
 	} else {
 		rva_conn_end(c, rc, REEVE_BY_TRANSPORT, "REEVE-CONN-0007");
 	}

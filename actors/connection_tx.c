@@ -94,7 +94,7 @@ write_all(struct reeve_conn *c)
 	uint64_t sent = 0;
 
 	c->starved = false;
-	while (c->state != RVA_CONN_ENDED && c->writable && c->write_error == 0 && next_gather(c)) {
+	while (c->state < RVA_CONN_LINGERING && c->writable && c->write_error == 0 && next_gather(c)) {
 		if (sent >= WRITE_BUDGET) {
 			rva_conn_dirty(c);
 			break;

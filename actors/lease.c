@@ -121,11 +121,7 @@ rva_lease(struct rva_leases *l)
 
 	if (m != NULL && m->owner == l)
 		return m->pool;
-	if (m != NULL) { /* the thread has turned to another runtime */
-		mine = NULL;
-		(void)pthread_setspecific(key, NULL);
-		lease_end(m);
-	}
+	rva_lease_give_back(); /* the thread has turned to another runtime */
 	(void)pthread_once(&once, make_key);
 	if (key_rc != 0)
 		return NULL;
@@ -143,6 +139,18 @@ rva_lease(struct rva_leases *l)
 }
 
 void
+rva_lease_give_back(void)
+{
+	struct lease *m = mine;
+
+	if (m == NULL)
+		return;
+	mine = NULL;
+	(void)pthread_setspecific(key, NULL);
+	lease_end(m);
+}
+
+void
 rva_leases_close(struct rva_leases *l)
 {
 	struct lease *m, *idle;
@@ -157,11 +165,7 @@ rva_leases_close(struct rva_leases *l)
 		rv_pool_close(m->pool);
 		rv_free(l->arena, m, sizeof(*m));
 	}
-	m = mine;
-	if (m != NULL && m->owner == l) {
-		mine = NULL;
-		(void)pthread_setspecific(key, NULL);
-		lease_end(m);
-	}
+	if (mine != NULL && mine->owner == l)
+		rva_lease_give_back();
 	leases_unref(l);
 }

@@ -95,8 +95,16 @@ handler_main(void *arg)
 			serve_stream(sv, d);
 			continue;
 		}
-		if (sv->stopping || rc == ETIMEDOUT)
-			break;
+		if (sv->stopping || rc == ETIMEDOUT) {
+			/* reeve_serve returns when the threads count as gone: leave nothing behind. */
+			pthread_mutex_unlock(&sv->lock);
+			rva_lease_give_back();
+			pthread_mutex_lock(&sv->lock);
+			rc = 0;
+			if (sv->ready == NULL)
+				break;
+			continue;
+		}
 		clock_gettime(CLOCK_MONOTONIC, &until);
 		until.tv_sec += IDLE_S;
 		sv->idle++;

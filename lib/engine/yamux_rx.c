@@ -244,8 +244,6 @@ rx_ping(struct rv_yamux *y, const struct rv_yhdr *h)
 		return;
 	rvq_counter_set(&y->e.stats.rtt_us, rv_rtt_min(&y->rtt));
 	y->rtt_due = y->now + RV_RTT_INTERVAL_US;
-	if (y->rtt.n < RV_RTT_BURST && y->e.cfg.user.keepalive_ms != REEVE_OFF)
-		y->ping_owed = true;
 	if (y->ping_asked) {
 		y->ping_asked = false;
 		y->pong_due = true;

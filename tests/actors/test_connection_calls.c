@@ -37,7 +37,7 @@ crowd_begin(struct crowd *w, const reeve_cfg_t *cfg)
 
 	w->big = calloc(1, 1u << 20);
 	rvt_raw_open(&r, REEVE_DIALER, cfg);
-	rvt_peer_want_none(&r.p);
+	rvt_peer_settle(&r.p);
 	r.p.pings = RVT_PINGS_MUTE;
 	for (unsigned i = 0; i < 2 * EACH; i++)
 		w->s[i] = rvt_raw_outbound(&r);

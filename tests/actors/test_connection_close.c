@@ -435,7 +435,7 @@ START_TEST(end_inside_a_frame_is_etrunc)
 	rvt_put_data(&r.p.out, 0, 1, 1000, 1000);
 	r.p.out.n -= 1012 - cut[_i];
 	rvt_peer_send(&r.p);
-	rvt_peer_close(&r.p);
+	rvt_peer_shut(&r.p);
 	rvt_want_read(s, 1000 + body, 0);
 	rvt_want_rc(s, REEVE_ETRUNC);
 	rvt_raw_want_reason(&r, REEVE_ETRUNC, REEVE_BY_TRANSPORT);

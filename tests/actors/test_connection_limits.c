@@ -289,8 +289,7 @@ START_TEST(ping_measures_and_only_the_right_pong_counts)
 	struct rvt_frame f;
 
 	rvt_raw_open(&r, REEVE_DIALER, NULL);
-	rvt_peer_barrier(&r.p);
-	rvt_peer_want_none(&r.p); /* the first ping is answered */
+	rvt_peer_settle(&r.p);
 	r.p.pings = RVT_PINGS_KEEP;
 	c.k = r.k;
 	rvt_call_start(&c);
@@ -328,7 +327,7 @@ START_TEST(silent_peer_is_given_up)
 	c.s = s;
 	c.p = p;
 	c.n = sizeof(p);
-	rvt_peer_want_none(&r.p);
+	rvt_peer_settle(&r.p);
 	start = rvt_now_ms();
 	rvt_call_start(&c);
 	r.p.pings = RVT_PINGS_MUTE;
@@ -351,6 +350,7 @@ START_TEST(peer_that_answers_pings_is_alive)
 	cfg.keepalive_ms = 30;
 	cfg.keepalive_timeout_ms = (uint32_t)rvt_slow(300);
 	rvt_raw_open(&r, REEVE_LISTENER, &cfg);
+	rvt_peer_settle(&r.p);
 	r.p.pings = RVT_PINGS_KEEP;
 	start = rvt_now_ms();
 	for (unsigned i = 0; i < 10; i++) {

@@ -159,8 +159,7 @@ END_TEST
 START_TEST(pings_are_answered_as_they_should)
 {
 	rvt_raw_open(&r, REEVE_LISTENER, NULL);
-	rvt_peer_barrier(&r.p);
-	rvt_peer_want_none(&r.p);
+	rvt_peer_settle(&r.p);
 	r.p.pings = RVT_PINGS_KEEP;
 	rvt_put(&r.p.out, RVT_PING, RVT_SYN, 0, 77);
 	rvt_put(&r.p.out, RVT_PING, RVT_SYN, 9, 78);           /* an id: answered without */

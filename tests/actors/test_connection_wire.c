@@ -10,7 +10,7 @@
 
 static struct rvt_raw r;
 
-START_TEST(connection_begins_with_one_ping)
+START_TEST(connection_begins_with_a_few_pings)
 {
 	struct rvt_frame f;
 
@@ -20,7 +20,9 @@ START_TEST(connection_begins_with_one_ping)
 	ck_assert_uint_eq(f.type, RVT_PING);
 	ck_assert_uint_eq(f.flags, RVT_SYN);
 	ck_assert_uint_eq(f.id, 0);
+	rvt_peer_want_none(&r.p); /* one at a time */
 	rvt_peer_put(&r.p, RVT_PING, RVT_ACK, 0, f.len);
+	rvt_peer_settle(&r.p);
 	rvt_peer_want_none(&r.p);
 	rvt_raw_fini(&r);
 }
@@ -368,7 +370,7 @@ START_TEST(no_credit_means_no_bytes)
 }
 END_TEST
 
-RVT_MAIN_TABLE("connection_wire", {&connection_begins_with_one_ping, 0},
+RVT_MAIN_TABLE("connection_wire", {&connection_begins_with_a_few_pings, 0},
     {&open_without_write_sends_syn, 2}, {&write_in_the_completion_of_open_follows_the_syn, 0},
     {&syn_that_has_not_left_rides_on_the_bytes, 0}, {&writing_does_not_wait_for_the_ack, 0},
     {&accept_acknowledges_once, 0}, {&lazy_ack_rides_on_the_first_frame, 0}, {&echo_is_exact, 2},

@@ -315,3 +315,20 @@ rvt_peer_want_none(struct rvt_peer *p)
 			ck_abort_msg("type %u, flags %u, id %u, length %u, but nothing was due",
 			    f.type, f.flags, f.id, f.len);
 }
+
+void
+rvt_peer_settle(struct rvt_peer *p)
+{
+	struct rvt_frame f;
+	unsigned pings;
+
+	do {
+		pings = 0;
+		rvt_peer_barrier(p);
+		for (; rvt_next(&p->in, &f); pings++) {
+			ck_assert_msg(f.type == RVT_PING && f.flags == RVT_SYN, "type %u, flags %u",
+			    f.type, f.flags);
+			rvt_peer_put(p, RVT_PING, RVT_ACK, 0, f.len);
+		}
+	} while (pings > 0);
+}

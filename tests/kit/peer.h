@@ -64,5 +64,7 @@ void rvt_peer_want_goaway_end(struct rvt_peer *p, uint32_t code);
 void rvt_peer_want_none(struct rvt_peer *p);
 /* The same, with frames: they stay to be looked at. */
 void rvt_peer_barrier(struct rvt_peer *p);
+/* The pings of a connection's beginning are answered until it asks no more; nothing else has come. */
+void rvt_peer_settle(struct rvt_peer *p);
 
 #endif
