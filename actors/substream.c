@@ -536,6 +536,8 @@ stream_on(struct rva_actor *a, struct rvq_node *n)
 		start_read(s, rva_op_of_msg(n));
 	else if (m->kind == RVA_MSG_WRITE)
 		start_write(s, rva_op_of_msg(n));
+	else if (m->kind == RVA_MSG_REFUSED)
+		rva_op_refused(n);
 	else
 		on_cancel(s, rva_op_of_cancel(n));
 }

@@ -287,6 +287,16 @@ reeve_read_async(reeve_stream_t *s, reeve_op_t *op)
 	rva_op_start(op, &s->actor, RVA_MSG_READ, reeve_stream_ref(s), unref_stream);
 }
 
+/* Completed by the stream's own actor, so that completions of one stream never overlap. */
+static void
+refuse_write(reeve_stream_t *s, reeve_op_t *op, int rc)
+{
+	rva_op_prepare(op, &s->actor, RVA_MSG_REFUSED, reeve_stream_ref(s), unref_stream);
+	rvq_cell32_put(&rva_op(op)->state, RVA_OP_CLAIMED);
+	op->res = rc;
+	rva_post(&s->actor, &rva_op(op)->msg.node);
+}
+
 void
 reeve_write_async(reeve_stream_t *s, reeve_buf_t *b, reeve_op_t *op)
 {
@@ -299,8 +309,11 @@ reeve_write_async(reeve_stream_t *s, reeve_buf_t *b, reeve_op_t *op)
 	}
 	if (rc == 0 && op->cq != NULL)
 		rc = REEVE_ENOTSUP;
-	if (rc == 0 && (rc = rva_rc(&s->wr_rc)) == RVA_RC_OPEN)
-		rc = 0;
+	if (rc == 0 && (rc = rva_rc(&s->wr_rc)) != RVA_RC_OPEN) {
+		rv_buf_unref(b);
+		refuse_write(s, op, rc);
+		return;
+	}
 	if (rc < 0) {
 		rv_buf_unref(b);
 		rva_op_refuse(s == NULL ? NULL : s->conn->rt, op, rc);

@@ -379,6 +379,46 @@ START_TEST(a_write_after_the_end_of_the_direction_is_answered_and_consumed)
 }
 END_TEST
 
+struct place {
+	reeve_op_t op;
+	struct rvt_done done;
+	pthread_t on;
+};
+
+static void
+note_place(reeve_op_t *op)
+{
+	struct place *p = op->arg;
+
+	p->on = pthread_self();
+	p->done.op.fn(&p->done.op);
+}
+
+/* So that they cannot overlap the stream's others. */
+START_TEST(a_refused_write_completes_where_the_streams_others_do)
+{
+	struct rvt_duo d;
+	struct place rd, wr;
+
+	rvt_duo_start(&d);
+	for (int i = 0; i < 2; i++) {
+		rvt_done_init(&rd.done, -1);
+		rvt_done_init(&wr.done, -1);
+		reeve_op_init(&rd.op, note_place, &rd);
+		reeve_op_init(&wr.op, note_place, &wr);
+		ck_assert_int_eq(reeve_shut(d.s[i]), 0);
+		reeve_write_async(d.s[i], rvt_buf_run(d.rt, 10, 0), &wr.op);
+		(void)rvt_done_wait(&wr.done);
+		ck_assert_int_eq(wr.op.res, REEVE_ESHUT);
+		rd.op.timeout_ms = 1;
+		reeve_read_async(d.s[i], &rd.op);
+		(void)rvt_done_wait(&rd.done);
+		ck_assert(pthread_equal(rd.on, wr.on));
+	}
+	rvt_duo_end(&d);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -393,7 +433,8 @@ main(void)
 	    &an_operation_stays_away_while_a_thread_reads, &cancel_ends_every_kind_of_operation,
 	    &a_race_of_cancel_and_result_ends_in_one_of_them, &cancelled_accepts_lose_no_stream,
 	    &the_end_of_the_connection_answers_everything,
-	    &a_write_after_the_end_of_the_direction_is_answered_and_consumed};
+	    &a_write_after_the_end_of_the_direction_is_answered_and_consumed,
+	    &a_refused_write_completes_where_the_streams_others_do};
 	Suite *suite = suite_create("api_op_end");
 	TCase *tcase = tcase_create("api_op_end");
 	SRunner *runner;
