@@ -40,13 +40,18 @@ rva_actor_turn(struct rva_actor *a, unsigned budget, uint64_t *handled)
 void
 rva_schedule(struct rva_actor *a)
 {
+	if (a->home == rva_self)
+		rva_run_push(a->home, a);
+	else
+		rva_schedule_inbox(a);
+}
+
+void
+rva_schedule_inbox(struct rva_actor *a)
+{
 	struct rva_worker *w = a->home;
 	uint64_t handled = 0;
 
-	if (w == rva_self) {
-		rva_run_push(w, a);
-		return;
-	}
 	switch (rvq_stack_push_mpsc(&w->inbox, &a->link)) {
 	case RVQ_FIRST:
 		rva_worker_wake(w);

@@ -45,6 +45,8 @@ void rva_actor_init(struct rva_actor *a, struct rva_worker *home, const struct r
 
 /* Make a runnable: the one poster whose post answered true.  Any thread. */
 void rva_schedule(struct rva_actor *a);
+/* The same by way of the inbox always: signal-safe, also on the thread that runs an external runtime. */
+void rva_schedule_inbox(struct rva_actor *a);
 
 /* Any thread. */
 static inline void

@@ -70,6 +70,18 @@ thread_exits(void *arg)
 	lease_end(arg);
 }
 
+void
+rva_lease_drop(void)
+{
+	struct lease *m = mine;
+
+	if (m == NULL)
+		return;
+	mine = NULL;
+	(void)pthread_setspecific(key, NULL);
+	lease_end(m);
+}
+
 static void
 make_key(void)
 {

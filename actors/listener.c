@@ -373,7 +373,8 @@ reeve_listener_stop(reeve_listener_t *l)
 	if (l == NULL || rva_rt_alive(l->rt) < 0)
 		return;
 	rvq_cell32_put(&l->stopping, 1);
-	rva_ring(&l->actor, &l->bell, RVA_L_STOP);
+	if (rvq_bell_ring_mpsc(&l->bell, &l->actor.mailbox, RVA_L_STOP)) /* perhaps in a signal handler */
+		rva_schedule_inbox(&l->actor);
 	(void)rvq_parker_wake(&l->stopped);
 }
 

@@ -111,6 +111,7 @@ handler_main(void *arg)
 		rc = pthread_cond_timedwait(&sv->work, &sv->lock, &until);
 		sv->idle--;
 	}
+	rva_lease_drop(); /* nobody joins this thread: all that is the runtime's goes before it is told */
 	sv->threads--;
 	pthread_cond_broadcast(&sv->done);
 	pthread_mutex_unlock(&sv->lock);

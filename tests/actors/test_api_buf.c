@@ -108,7 +108,7 @@ static unsigned done_calls;
 static void
 done(void *ctx)
 {
-	*(unsigned *)ctx += 1;
+	(void)__atomic_fetch_add((unsigned *)ctx, 1, __ATOMIC_SEQ_CST);
 }
 
 START_TEST(wrapped_bytes_are_given_back_once)

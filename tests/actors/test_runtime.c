@@ -313,6 +313,8 @@ START_TEST(a_runtime_ends_while_its_peer_in_another_goes_on)
 	ck_assert_int_eq(reeve_open(reeve_conn_ctl(a.c[0]), &a.s[0], RVT_WAIT_MS), 0);
 	rvt_write_run(a.s[0], 1000, 0);
 	ck_assert_int_eq(reeve_accept(reeve_conn_ctl(b.c[0]), &b.s[0], RVT_WAIT_MS), 0);
+	ck_assert_int_eq(
+	    reeve_ping(reeve_conn_ctl(a.c[0]), RVT_WAIT_MS, NULL), 0); /* the bytes are there */
 	reeve_rt_destroy(a.rt);
 	a.rt = NULL;
 	rvt_read_run(b.s[0], 1000, 0);

@@ -2,6 +2,8 @@
 #include <config.h>
 
 #include <poll.h>
+#include <signal.h>
+#include <sys/time.h>
 
 #include "tests/kit/duo.h"
 #include "tests/kit/run.h"
@@ -262,6 +264,39 @@ START_TEST(handles_are_let_go_before_the_first_run)
 }
 END_TEST
 
+static reeve_listener_t *signalled;
+
+static void
+on_alarm(int sig)
+{
+	(void)sig;
+	reeve_listener_stop(signalled);
+}
+
+START_TEST(a_signal_handler_on_the_runners_thread_stops_a_listener)
+{
+	struct rvt_duo d;
+	struct step accept;
+	struct sigaction sa = {.sa_handler = on_alarm};
+	struct itimerval soon = {{0, 0}, {0, 1000}};
+
+	ck_assert_int_eq(sigaction(SIGALRM, &sa, NULL), 0);
+	for (int i = 0; i < 50; i++) {
+		rvt_duo_rt(&d, 0);
+		ck_assert_int_eq(reeve_listen(&signalled, d.rt, "mem://signal", NULL), 0);
+		step_init(&accept, -1);
+		reeve_listener_accept_async(signalled, &accept.op);
+		ck_assert_int_eq(setitimer(ITIMER_REAL, &soon, NULL), 0);
+		for (int k = 0; k < 1000 && accept.calls == 0; k++)
+			ck_assert_int_ge(reeve_rt_run(d.rt, 100), 0);
+		ck_assert_uint_eq(accept.calls, 1);
+		ck_assert_int_eq(accept.op.res, REEVE_ECLOSED);
+		reeve_listener_destroy(signalled);
+		rvt_duo_end(&d);
+	}
+}
+END_TEST
+
 START_TEST(shutdown_runs_the_loop_itself)
 {
 	struct rvt_duo d;
@@ -284,4 +319,4 @@ RVT_MAIN("runtime_external", &a_poll_loop_serves_a_whole_echo,
     &the_descriptor_is_readable_when_a_timer_is_due, &run_waits_as_long_as_it_was_told,
     &run_inside_a_callback_answers_eworker, &another_thread_runs_the_loop,
     &the_runners_thread_cannot_block, &handles_are_let_go_before_the_first_run,
-    &shutdown_runs_the_loop_itself)
+    &shutdown_runs_the_loop_itself, &a_signal_handler_on_the_runners_thread_stops_a_listener)
