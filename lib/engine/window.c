@@ -32,6 +32,19 @@ grown(const struct rv_winpool *p, uint32_t m, uint32_t max)
 	return to > m ? (uint32_t)to : m;
 }
 
+/* The most that two round trips may ask for. */
+static uint32_t
+ceiling(const struct rv_winpool *p, uint64_t rtt)
+{
+	uint64_t near = rtt * RV_NEAR_RATE;
+
+	if (rtt >= RV_NEAR_US)
+		return p->max;
+	if (near < RV_DRY_MAX)
+		near = RV_DRY_MAX;
+	return near < p->max ? (uint32_t)near : p->max;
+}
+
 uint32_t
 rv_window_update(
     struct rv_winpool *p, struct rv_stream *st, uint64_t rtt, uint64_t now, bool may_grow)
@@ -43,7 +56,7 @@ rv_window_update(
 	uint32_t m = st->window, delta;
 
 	if (may_grow && half && since < 2 * rtt)
-		m = grown(p, m, p->max);
+		m = grown(p, m, ceiling(p, rtt));
 	else if (may_grow && dry)
 		m = grown(p, m, p->max < RV_DRY_MAX ? p->max : RV_DRY_MAX);
 	if (!half && m == st->window)

@@ -247,6 +247,27 @@ START_TEST(first_credit_frames_do_not_grow)
 }
 END_TEST
 
+/* _i: 0 a round trip of 50 us, 1 of 500 us, 2 of 1 ms; everything is always used up at once. */
+START_TEST(near_path_stops_where_its_rate_is_served)
+{
+	static const uint32_t rtt[] = {50, 500, 1000}, end[] = {512, 2000, 16384};
+	struct rv_stream *st;
+	uint32_t m;
+
+	start(0, 0, NULL);
+	round_trip(rtt[_i]);
+	st = rvt_inbound(&r, 1);
+	for (int i = 0; i < 12; i++) {
+		m = st->window / KIB;
+		arrive(1, m / 2);
+		r.now += 10;
+		(void)let_go(st, m / 2);
+	}
+	ck_assert_uint_eq(st->window / KIB, end[_i]);
+	rvt_rig_fini(&r);
+}
+END_TEST
+
 START_TEST(dry_peer_with_a_quick_reader_grows_without_round_trip)
 {
 	struct rv_stream *st;
@@ -440,6 +461,7 @@ main(void)
 	tcase_add_test(t, pool_bounds_the_sum_and_comes_back);
 	tcase_add_test(t, window_stops_at_its_ceiling);
 	tcase_add_test(t, first_credit_frames_do_not_grow);
+	tcase_add_loop_test(t, near_path_stops_where_its_rate_is_served, 0, 3);
 	tcase_add_test(t, dry_peer_with_a_quick_reader_grows_without_round_trip);
 	tcase_add_test(t, dry_peer_with_a_slow_reader_does_not_grow);
 	tcase_add_test(t, having_been_dry_is_forgotten_with_the_next_credit);
