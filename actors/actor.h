@@ -32,11 +32,11 @@ struct rva_actor_ops {
 };
 
 struct rva_actor {
-	struct rvq_mailbox mailbox;      /* any thread posts */
-	struct rvq_link link;            /* inbox or run list: whoever made it runnable, then the worker */
-	struct rva_worker *home;         /* immutable */
+	struct rvq_mailbox mailbox; /* any thread posts */
+	struct rvq_link link;    /* inbox or run list: whoever made it runnable, then the worker */
+	struct rva_worker *home; /* immutable */
 	const struct rva_actor_ops *ops; /* immutable */
-	bool dead;                       /* owner: nobody can post any more; free it at the end of this turn */
+	bool dead; /* owner: nobody can post any more; free it at the end of this turn */
 };
 
 #define rva_container(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))

@@ -13,9 +13,10 @@
 #include "lib/clock.h"
 #include "lib/config.h"
 
-#define PAUSE_US 5000 /* between two looks at a full receive budget, or for memory */
+#define PAUSE_US  5000          /* between two looks at a full receive budget, or for memory */
 #define PIN_SLACK (512u * 1024) /* pinned beyond twice what is unread before everything is copied */
-#define CTL_RESERVE 4 /* places for what is not the engine's: the answer to the one open in flight, the end */
+#define CTL_RESERVE \
+	4 /* places for what is not the engine's: the answer to the one open in flight, the end */
 
 /* --- the engine's sink: events go to the substreams' ring, openings and answers to the controller's --- */
 
@@ -359,7 +360,8 @@ rva_conn_end(struct reeve_conn *c, int rc, uint32_t by, const char *id)
 	c->reason.rc = rc;
 	c->reason.by = by;
 	c->reason.id = id != NULL ? id : "";
-	rv_log(&c->rt->log, rc < 0 && rc != REEVE_EEND && rc != REEVE_ECLOSED ? REEVE_LOG_WARN : REEVE_LOG_DEBUG,
+	rv_log(&c->rt->log,
+	    rc < 0 && rc != REEVE_EEND && rc != REEVE_ECLOSED ? REEVE_LOG_WARN : REEVE_LOG_DEBUG,
 	    c->reason.id, "connection ended: %s", reeve_strerror(rc));
 	let_go_of_io(c);
 	c->engine->ops->end(c->engine);
@@ -395,7 +397,8 @@ conn_on(struct rva_actor *a, struct rvq_node *n)
 
 	(void)n; /* nothing but the bell is ever posted */
 	if (bits & RVA_CONN_FREE) {
-		if (c->in_dirty || c->in_read) /* still on a list of the worker: after the next pass */
+		if (c->in_dirty ||
+		    c->in_read) /* still on a list of the worker: after the next pass */
 			rva_ring(a, &c->bell, RVA_CONN_FREE);
 		else
 			a->dead = true;
@@ -526,5 +529,6 @@ rva_conn_create(struct reeve_conn **out, const struct rva_conn_args *args)
 bool
 rva_conn_pinned_hard(const struct reeve_conn *c)
 {
-	return rvq_gauge_get(&c->budget->held) > 2 * rvq_counter_get(&c->engine->stats.unread) + PIN_SLACK;
+	return rvq_gauge_get(&c->budget->held) >
+	    2 * rvq_counter_get(&c->engine->stats.unread) + PIN_SLACK;
 }

@@ -22,17 +22,17 @@ enum rva_conn_state {
 	RVA_CONN_CLOSING, /* graceful: waiting for every stream to end both ways */
 	RVA_CONN_LEAVING, /* GO_AWAY(0) queued: flush it */
 	RVA_CONN_LINGERING, /* our direction is shut: wait for the peer's end, so that closing loses nothing in flight */
-	RVA_CONN_ENDED    /* nothing is read or written any more; GONE events still leave */
+	RVA_CONN_ENDED /* nothing is read or written any more; GONE events still leave */
 };
 
 /* Bits of the bell. */
-#define RVA_CONN_START 1u
-#define RVA_CONN_ABORT 2u
-#define RVA_CONN_GOAWAY 4u
+#define RVA_CONN_START    1u
+#define RVA_CONN_ABORT    2u
+#define RVA_CONN_GOAWAY   4u
 #define RVA_CONN_READABLE 8u
 #define RVA_CONN_WRITABLE 16u
-#define RVA_CONN_FREE 32u
-#define RVA_CONN_CLOSE 64u
+#define RVA_CONN_FREE     32u
+#define RVA_CONN_CLOSE    64u
 
 struct reeve_conn {
 	struct rva_actor actor;
@@ -45,7 +45,8 @@ struct reeve_conn {
 	reeve_cfg_t cfg;
 	int role;
 	/* any thread */
-	struct rvq_ref refs;         /* runtime until ended, handles (one for all), stream records, operations */
+	struct rvq_ref
+	    refs; /* runtime until ended, handles (one for all), stream records, operations */
 	struct rvq_gauge copied_out; /* payload bytes that threads' writes copied */
 	struct rvq_cell32 ended;     /* reason below is final */
 	struct rvq_cell32 abort_rc;  /* 0 or -rc, the first caller's */
@@ -60,12 +61,12 @@ struct reeve_conn {
 	struct rv_transport *transport;
 	struct rv_chain unread; /* bytes received before the connection was started */
 	struct rv_budget *budget;
-	struct rv_slab *slab;   /* being filled; slab->used: bytes received */
-	uint32_t parsed;        /* bytes of slab that the engine has used up */
+	struct rv_slab *slab; /* being filled; slab->used: bytes received */
+	uint32_t parsed;      /* bytes of slab that the engine has used up */
 	struct rv_gather *gather;
 	struct rva_timer timer;
-	int write_error;        /* nothing more can be sent */
-	bool starved;           /* no memory to send with: tried again a little later */
+	int write_error; /* nothing more can be sent */
+	bool starved;    /* no memory to send with: tried again a little later */
 	uint64_t close_deadline, stall_deadline, linger_deadline;
 	struct reeve_conn *dirty_next, *read_next;
 	struct rvq_counter reads, writes, copied_in, stalls, messages;
@@ -92,19 +93,22 @@ void rva_conn_ref(struct reeve_conn *c);
 void rva_conn_unref(struct reeve_conn *c); /* any thread */
 
 /* All below: owner. */
-void rva_conn_dirty(struct reeve_conn *c);    /* flush me before the next wait */
+void rva_conn_dirty(struct reeve_conn *c);     /* flush me before the next wait */
 void rva_conn_want_read(struct reeve_conn *c); /* read me in the next pass */
 void rva_conn_read(struct reeve_conn *c);      /* connection_rx.c: one budgeted read turn */
 void rva_conn_flush(struct reeve_conn *c);     /* connection_tx.c: rings in, frames out */
-void rva_conn_last_words(struct reeve_conn *c); /* after a violation: one attempt to send the GO_AWAY */
-void rva_conn_absorb(struct reeve_conn *c);    /* drain the rings that lead to the connection */
-void rva_conn_deliver(struct reeve_conn *c);   /* drain the rings that lead away from it */
-void rva_conn_up(struct reeve_conn *c, const struct rva_up *m);          /* a substream's message */
-void rva_conn_tell(struct reeve_conn *c, const struct rva_ctlmsg *m);    /* the controller's message */
-void rva_conn_end(struct reeve_conn *c, int rc, uint32_t by, const char *id); /* the one exit path; first reason wins */
+void rva_conn_last_words(
+    struct reeve_conn *c);                  /* after a violation: one attempt to send the GO_AWAY */
+void rva_conn_absorb(struct reeve_conn *c); /* drain the rings that lead to the connection */
+void rva_conn_deliver(struct reeve_conn *c); /* drain the rings that lead away from it */
+void rva_conn_up(struct reeve_conn *c, const struct rva_up *m);       /* a substream's message */
+void rva_conn_tell(struct reeve_conn *c, const struct rva_ctlmsg *m); /* the controller's message */
+void rva_conn_end(struct reeve_conn *c, int rc, uint32_t by,
+    const char *id); /* the one exit path; first reason wins */
 void rva_conn_begin_close(struct reeve_conn *c, uint64_t deadline); /* graceful */
-void rva_conn_rearm(struct reeve_conn *c);     /* set the timer to the next deadline */
-void rva_conn_close(struct reeve_conn *c, int64_t timeout_ms);  /* any thread: graceful, or abort when 0 */
+void rva_conn_rearm(struct reeve_conn *c); /* set the timer to the next deadline */
+void rva_conn_close(
+    struct reeve_conn *c, int64_t timeout_ms); /* any thread: graceful, or abort when 0 */
 void rva_conn_stats(struct reeve_conn *c, reeve_stats_t *out); /* any thread */
 void rva_stats_add(reeve_stats_t *sum, const reeve_stats_t *one);
 /* Memory that received bytes may pin: copy them all while it is above twice what is unread and 512 KiB. */

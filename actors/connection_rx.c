@@ -10,8 +10,9 @@
 #include <errno.h>
 #include <string.h>
 
-#define READ_BUDGET (256u * 1024) /* bytes of one turn: a heavy connection does not starve a light one */
-#define SLAB_MIN 16384            /* a slab with less room left is not filled any further */
+#define READ_BUDGET \
+	(256u * 1024)  /* bytes of one turn: a heavy connection does not starve a light one */
+#define SLAB_MIN 16384 /* a slab with less room left is not filled any further */
 
 /* Parse bytes [off, off + len) of s, delivering whenever the rings are full.  False: the connection has ended. */
 static bool
@@ -71,12 +72,15 @@ on_end(struct reeve_conn *c, int rc)
 	} else if (rc == 0) {
 		/* We were leaving and so was the peer: a clean end on both sides. */
 		bool both = c->state == RVA_CONN_LEAVING || c->state == RVA_CONN_LINGERING ||
-		     (c->state == RVA_CONN_CLOSING && c->engine->nstreams == 0);
+		    (c->state == RVA_CONN_CLOSING && c->engine->nstreams == 0);
 
 		bool ours = both || rvq_cell32_get(&c->rt->stopping) != 0;
 
-		rva_conn_end(c, both ? 0 : ours ? REEVE_ECLOSED : REEVE_EEND, ours ? REEVE_BY_US : REEVE_BY_PEER,
-		    "REEVE-CONN-0005");
+		rva_conn_end(c,
+		    both       ? 0
+			: ours ? REEVE_ECLOSED
+			       : REEVE_EEND,
+		    ours ? REEVE_BY_US : REEVE_BY_PEER, "REEVE-CONN-0005");
 	} else {
 		rva_conn_end(c, rc, REEVE_BY_TRANSPORT, "REEVE-CONN-0007");
 	}

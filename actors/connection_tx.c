@@ -9,8 +9,8 @@
 #include "lib/check.h"
 
 #define WRITE_BUDGET (1024u * 1024) /* bytes of one turn */
-#define LINGER_US 1000000           /* wait for the peer's end after our last byte */
-#define ROUNDS 64                   /* exchanges with the controller in one turn */
+#define LINGER_US    1000000        /* wait for the peer's end after our last byte */
+#define ROUNDS       64             /* exchanges with the controller in one turn */
 
 /* Nothing more can be sent, but what the peer sent before may still be there to read: the end comes behind it. */
 static void
@@ -94,7 +94,8 @@ write_all(struct reeve_conn *c)
 	uint64_t sent = 0;
 
 	c->starved = false;
-	while (c->state < RVA_CONN_LINGERING && c->writable && c->write_error == 0 && next_gather(c)) {
+	while (
+	    c->state < RVA_CONN_LINGERING && c->writable && c->write_error == 0 && next_gather(c)) {
 		if (sent >= WRITE_BUDGET) {
 			rva_conn_dirty(c);
 			break;
@@ -117,7 +118,8 @@ rva_conn_last_words(struct reeve_conn *c)
 	/* What was begun, then the GO_AWAY; errors do not matter any more. */
 	for (int i = 0; i < 2 && c->writable && next_gather(c); i++) {
 		g = c->gather;
-		n = c->transport->ops->writev(c->transport, g->iov + g->iov_at, g->niov - g->iov_at);
+		n = c->transport->ops->writev(
+		    c->transport, g->iov + g->iov_at, g->niov - g->iov_at);
 		if (n <= 0 || (size_t)n > g->bytes - g->done)
 			return;
 		rv_gather_sent(c->engine, g, (size_t)n);
@@ -137,7 +139,8 @@ step(struct reeve_conn *c)
 	}
 	if (c->peer_leaves && c->state == RVA_CONN_OPEN && e->nstreams == 0)
 		rva_conn_begin_close(c, UINT64_MAX);
-	if (c->state == RVA_CONN_CLOSING && idle && e->nstreams == 0 && rvq_ring_count(&c->up) == 0) {
+	if (c->state == RVA_CONN_CLOSING && idle && e->nstreams == 0 &&
+	    rvq_ring_count(&c->up) == 0) {
 		c->state = RVA_CONN_LEAVING;
 		e->ops->goaway(e, 0);
 		rva_conn_dirty(c);

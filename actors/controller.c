@@ -328,7 +328,8 @@ on_start_ended(struct reeve_ctl *k, reeve_op_t *op)
 static void
 on_cancel(struct reeve_ctl *k, reeve_op_t *op)
 {
-	struct rva_oplist *lists[] = {&k->opens, &k->accepts, &k->pings, &k->pings_sent, &k->closers};
+	struct rva_oplist *lists[] = {
+	    &k->opens, &k->accepts, &k->pings, &k->pings_sent, &k->closers};
 
 	if (k->opening && k->opens.head == op) {
 		/* With the connection: its answer comes first, then this message again. */

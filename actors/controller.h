@@ -14,7 +14,7 @@ struct reeve_conn;
 
 /* Bits of the bell. */
 #define RVA_CTL_UNUSED 1u /* the last controller reference and stream handle are gone */
-#define RVA_CTL_FREE 2u
+#define RVA_CTL_FREE   2u
 
 struct reeve_ctl {
 	struct rva_actor actor;
@@ -23,13 +23,14 @@ struct reeve_ctl {
 	struct rvq_ref keep;     /* any thread: controller references and streams with handles */
 	/* owner */
 	bool ended;
-	bool opening;                   /* an OPEN is with the connection */
-	bool waiting_slot;              /* the first open waits for RVA_CTL_SLOT */
-	bool pinging;                   /* pings_sent wait for the pong that is on its way */
-	struct rva_oplist opens;        /* in order; the first is with the connection or waits for a slot */
+	bool opening;      /* an OPEN is with the connection */
+	bool waiting_slot; /* the first open waits for RVA_CTL_SLOT */
+	bool pinging;      /* pings_sent wait for the pong that is on its way */
+	struct rva_oplist
+	    opens; /* in order; the first is with the connection or waits for a slot */
 	struct rva_oplist accepts;
 	struct rva_oplist pings, pings_sent;
-	struct rva_oplist closers;      /* told when the connection has ended */
+	struct rva_oplist closers;                     /* told when the connection has ended */
 	struct reeve_stream *queue_head, **queue_tail; /* inbound, not accepted */
 	unsigned nqueue;
 	struct rva_timer timer; /* earliest deadline of the operations */

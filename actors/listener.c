@@ -15,7 +15,7 @@
 #include "lib/check.h"
 #include "lib/config.h"
 
-#define BACKLOG 1024
+#define BACKLOG     1024
 #define MEM_BACKLOG 256
 
 enum { MSG_OFFER = 1000 };
@@ -57,7 +57,8 @@ next_transport(struct reeve_listener *l, struct rv_transport **t)
 		fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
 	if (fd < 0)
-		return errno == EAGAIN || errno == EWOULDBLOCK ? REEVE_EAGAIN : REEVE_ESYS_BASE - errno;
+		return errno == EAGAIN || errno == EWOULDBLOCK ? REEVE_EAGAIN
+							       : REEVE_ESYS_BASE - errno;
 	rc = rv_fd_transport(t, l->arena, fd);
 	if (rc < 0)
 		close(fd);
@@ -194,7 +195,8 @@ listener_on(struct rva_actor *a, struct rvq_node *n)
 		return;
 	}
 	bits = rvq_bell_answer(&l->bell);
-	if ((bits & RVA_L_START) && l->fd >= 0 && rva_poller_add(&l->w->poller, l->fd, &l->source) < 0)
+	if ((bits & RVA_L_START) && l->fd >= 0 &&
+	    rva_poller_add(&l->w->poller, l->fd, &l->source) < 0)
 		bits |= RVA_L_STOP;
 	if (bits & RVA_L_STOP)
 		end(l);
@@ -236,7 +238,8 @@ remove_stale(const struct rv_addr *a)
 static int
 bind_socket(struct rv_addr *a)
 {
-	int on = 1, rc, fd = socket(a->u.sa.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int on = 1, rc,
+	    fd = socket(a->u.sa.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	socklen_t len = sizeof(a->u);
 	bool bound;
 
@@ -256,7 +259,8 @@ bind_socket(struct rv_addr *a)
 	}
 	if (a->kind == RV_ADDR_TCP) {
 		a->salen = len;
-		a->port = ntohs(a->u.sa.sa_family == AF_INET6 ? a->u.in6.sin6_port : a->u.in.sin_port);
+		a->port = ntohs(
+		    a->u.sa.sa_family == AF_INET6 ? a->u.in6.sin6_port : a->u.in.sin_port);
 	}
 	return fd;
 }
@@ -373,7 +377,8 @@ reeve_listener_stop(reeve_listener_t *l)
 	if (l == NULL || rva_rt_alive(l->rt) < 0)
 		return;
 	rvq_cell32_put(&l->stopping, 1);
-	if (rvq_bell_ring_mpsc(&l->bell, &l->actor.mailbox, RVA_L_STOP)) /* perhaps in a signal handler */
+	if (rvq_bell_ring_mpsc(
+		&l->bell, &l->actor.mailbox, RVA_L_STOP)) /* perhaps in a signal handler */
 		rva_schedule_inbox(&l->actor);
 	(void)rvq_parker_wake(&l->stopped);
 }

@@ -14,9 +14,9 @@
 #include "lib/transport/transport.h"
 
 #define RVA_L_READY 1u
-#define RVA_L_STOP 2u
+#define RVA_L_STOP  2u
 #define RVA_L_START 4u
-#define RVA_L_FREE 8u
+#define RVA_L_FREE  8u
 
 struct reeve_listener {
 	struct rva_actor actor;

@@ -25,10 +25,10 @@ RVQ_RING_DEFINE(pipe_ring, struct pipe_block)
 struct pipe_way {
 	struct rvq_ring ring;
 	struct pipe_block slots[PIPE_SLOTS];
-	struct rvq_cell64 in, out;              /* bytes pushed, bytes taken: one writer each */
+	struct rvq_cell64 in, out; /* bytes pushed, bytes taken: one writer each */
 	struct rvq_cell32 reader_waits, writer_waits;
-	struct rvq_cell32 shut;                 /* the writer's end is closed */
-	struct rvq_cell32 gone;                 /* the reader's end is closed */
+	struct rvq_cell32 shut; /* the writer's end is closed */
+	struct rvq_cell32 gone; /* the reader's end is closed */
 };
 
 struct pipe_end {
@@ -159,7 +159,8 @@ pipe_writev(struct rv_transport *t, const struct iovec *v, int n)
 		announce(&w->writer_waits);
 		room = pipe_room(e);
 		if (room == 0)
-			return rvq_cell32_get(&w->gone) != 0 ? REEVE_ESYS_BASE - EPIPE : REEVE_EAGAIN;
+			return rvq_cell32_get(&w->gone) != 0 ? REEVE_ESYS_BASE - EPIPE
+							     : REEVE_EAGAIN;
 	}
 	b.slab = fill_block(v, n, room);
 	if (b.slab == NULL)
@@ -181,7 +182,8 @@ pipe_fd(struct rv_transport *t)
 static void
 pipe_attach(struct rv_transport *t, reeve_ctl_t *k)
 {
-	rva_conn_ref(k->conn); /* until both ends are closed: the other side may be telling us just now */
+	rva_conn_ref(
+	    k->conn); /* until both ends are closed: the other side may be telling us just now */
 	rvq_cellptr_put(&end_of(t)->ctl, k);
 }
 

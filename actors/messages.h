@@ -25,8 +25,8 @@
 #include "queues/spsc.h"
 
 #define RVA_DOWN 64
-#define RVA_UP 64
-#define RVA_CTL 16
+#define RVA_UP   64
+#define RVA_CTL  16
 
 enum rva_up_kind {
 	RVA_UP_SEND = 1, /* buf: to be sent; the reference goes along */

@@ -22,7 +22,8 @@ reeve_op_init(reeve_op_t *op, void (*fn)(reeve_op_t *op), void *arg)
 }
 
 void
-rva_op_prepare(reeve_op_t *op, struct rva_actor *target, uintptr_t kind, void *ref, void (*unref)(void *))
+rva_op_prepare(
+    reeve_op_t *op, struct rva_actor *target, uintptr_t kind, void *ref, void (*unref)(void *))
 {
 	struct rva_op *p = rva_op(op);
 
@@ -32,13 +33,15 @@ rva_op_prepare(reeve_op_t *op, struct rva_actor *target, uintptr_t kind, void *r
 	p->target = target;
 	p->ref = ref;
 	p->unref = unref;
-	p->deadline = op->timeout_ms < 0 ? UINT64_MAX : rv_deadline_us(rv_clock_us(), op->timeout_ms);
+	p->deadline = op->timeout_ms < 0 ? UINT64_MAX
+					 : rv_deadline_us(rv_clock_us(), op->timeout_ms);
 	rvq_latch_init(&p->done);
 	rvq_cell32_put(&p->state, RVA_OP_PENDING);
 }
 
 void
-rva_op_start(reeve_op_t *op, struct rva_actor *target, uintptr_t kind, void *ref, void (*unref)(void *))
+rva_op_start(
+    reeve_op_t *op, struct rva_actor *target, uintptr_t kind, void *ref, void (*unref)(void *))
 {
 	rva_op_prepare(op, target, kind, ref, unref);
 	rva_post(target, &rva_op(op)->msg.node);

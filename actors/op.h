@@ -34,19 +34,21 @@ enum rva_op_state { RVA_OP_PENDING = 1, RVA_OP_CLAIMED = 2, RVA_OP_CANCELLING = 
 
 /* The private words of reeve_op_t. */
 struct rva_op {
-	struct rva_msg msg;       /* start, later completion to an actor: the same words as a reeve_msg_t */
+	struct rva_msg
+	    msg; /* start, later completion to an actor: the same words as a reeve_msg_t */
 	struct rva_msg cancel;    /* RVA_MSG_CANCEL */
 	reeve_op_t *next;         /* owner: list of pending operations */
 	struct rva_actor *target; /* immutable while started */
 	void *ref;                /* what the operation keeps alive, let go at completion */
 	void (*unref)(void *ref);
-	uint64_t deadline;        /* us, UINT64_MAX none */
-	uint64_t pos;             /* write: bytes that threads had written before it */
-	struct rvq_cell32 state;  /* enum rva_op_state */
-	struct rvq_latch done;    /* fn and actor NULL: reeve_op_wait */
-	reeve_buf_t *buf;         /* write: until accepted */
+	uint64_t deadline;       /* us, UINT64_MAX none */
+	uint64_t pos;            /* write: bytes that threads had written before it */
+	struct rvq_cell32 state; /* enum rva_op_state */
+	struct rvq_latch done;   /* fn and actor NULL: reeve_op_wait */
+	reeve_buf_t *buf;        /* write: until accepted */
 };
-_Static_assert(sizeof(struct rva_op) <= sizeof(((reeve_op_t *)0)->priv), "struct rva_op fits reeve_op_t");
+_Static_assert(
+    sizeof(struct rva_op) <= sizeof(((reeve_op_t *)0)->priv), "struct rva_op fits reeve_op_t");
 
 static inline struct rva_op *
 rva_op(reeve_op_t *op)
@@ -65,9 +67,11 @@ rva_op_of_cancel(struct rvq_node *n)
 }
 
 /* Start: fill the private words and post to target.  ref/unref: see struct rva_op.  Any thread. */
-void rva_op_start(reeve_op_t *op, struct rva_actor *target, uintptr_t kind, void *ref, void (*unref)(void *));
+void rva_op_start(
+    reeve_op_t *op, struct rva_actor *target, uintptr_t kind, void *ref, void (*unref)(void *));
 /* Fill without posting (a target that must see something else first). */
-void rva_op_prepare(reeve_op_t *op, struct rva_actor *target, uintptr_t kind, void *ref, void (*unref)(void *));
+void rva_op_prepare(
+    reeve_op_t *op, struct rva_actor *target, uintptr_t kind, void *ref, void (*unref)(void *));
 /* Owner: may a result be given to op?  False: it is being cancelled; leave it, its cancel message is on the way. */
 bool rva_op_claim(reeve_op_t *op);
 /* Owner, after a claim or for a cancelled one: complete.  op may be gone afterwards. */

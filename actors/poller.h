@@ -4,9 +4,9 @@
 
 #include <stdint.h>
 
-#define RVA_READ 1
+#define RVA_READ  1
 #define RVA_WRITE 2
-#define RVA_HUP 4 /* the peer ended its direction, or an error: read until the end */
+#define RVA_HUP   4 /* the peer ended its direction, or an error: read until the end */
 
 /* Told by the poller on its worker, with RVA_* or-ed. */
 struct rva_source {

@@ -28,7 +28,8 @@ rva_poller_fini(struct rva_poller *p)
 int
 rva_poller_add(struct rva_poller *p, int fd, struct rva_source *s)
 {
-	struct epoll_event ev = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.ptr = s};
+	struct epoll_event ev = {
+	    .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.ptr = s};
 
 	return epoll_ctl(p->fd, EPOLL_CTL_ADD, fd, &ev) < 0 ? REEVE_ESYS_BASE - errno : 0;
 }

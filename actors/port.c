@@ -159,7 +159,8 @@ hand_out(struct reeve_stream *s, struct rva_port *p, reeve_buf_t **out)
 	if (b == NULL)
 		return 0;
 	p->cur = NULL;
-	if (p->cur_off != 0) { /* the unread part of one that reeve_read began; nobody else has it */
+	if (p->cur_off !=
+	    0) { /* the unread part of one that reeve_read began; nobody else has it */
 		b->off += p->cur_off;
 		b->len -= p->cur_off;
 		p->cur_off = 0;
@@ -198,9 +199,11 @@ read_either(struct reeve_stream *s, struct rva_port *p, void *to, size_t n, reev
 			return REEVE_ECLOSED;
 		if (rvq_cell32_get(&s->async_reads) != 0)
 			return REEVE_EBUSY;
-		rc = rva_rc(&s->rd_rc); /* before the ring: what was pushed before it is seen then */
+		rc = rva_rc(
+		    &s->rd_rc); /* before the ring: what was pushed before it is seen then */
 		rva_word_take(&p->rword);
-		got = to != NULL ? (reeve_ssize)copy_out(s, p, to, n) : (reeve_ssize)hand_out(s, p, b);
+		got = to != NULL ? (reeve_ssize)copy_out(s, p, to, n)
+				 : (reeve_ssize)hand_out(s, p, b);
 		rva_word_give(&p->rword);
 		if (got > 0)
 			return got;

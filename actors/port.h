@@ -38,7 +38,7 @@ struct rva_port {
 	struct rva_word rword;
 	reeve_buf_t *cur; /* half read by reeve_read */
 	uint32_t cur_off;
-	uint32_t unrung; /* consumed since the bell was last rung */
+	uint32_t unrung;            /* consumed since the bell was last rung */
 	struct rvq_cell64 consumed; /* total; put by readers */
 	struct rvq_cell32 more;     /* the substream has more than the ring holds */
 	struct rvq_parker readers;  /* asleep: nothing to read */
@@ -47,8 +47,8 @@ struct rva_port {
 	uint64_t consumed_seen, given; /* bytes collected, bytes pushed so far */
 	/* writing: threads under the word */
 	struct rva_word wword;
-	struct rv_slab *open; /* the block that small writes go to (its own reference) */
-	uint8_t open_class;   /* size of the next one: grows while blocks are filled up */
+	struct rv_slab *open;       /* the block that small writes go to (its own reference) */
+	uint8_t open_class;         /* size of the next one: grows while blocks are filled up */
 	struct rvq_cell64 accepted; /* total; put by writers */
 	struct rvq_parker writers;  /* asleep: no budget or no room in the ring */
 	/* writing: owner */
@@ -81,13 +81,16 @@ void rva_port_free(struct rva_port *p, struct rv_arena *ar);
 /* Threads (they have checked that they may block). */
 reeve_ssize rva_port_read(struct reeve_stream *s, struct rva_port *p, void *to, size_t n);
 reeve_ssize rva_port_read_buf(struct reeve_stream *s, struct rva_port *p, reeve_buf_t **b);
-reeve_ssize rva_port_write(struct reeve_stream *s, struct rva_port *p, const struct iovec *v, int n);
+reeve_ssize rva_port_write(
+    struct reeve_stream *s, struct rva_port *p, const struct iovec *v, int n);
 reeve_ssize rva_port_write_buf(struct reeve_stream *s, struct rva_port *p, reeve_buf_t *b);
 
 /* Owner. */
-void rva_port_fill(struct reeve_stream *s, struct rva_port *p);    /* from s->in to the read ring; wakes readers */
-uint32_t rva_port_collect(struct rva_port *p);                     /* bytes consumed since the last call */
-bool rva_port_drain(struct reeve_stream *s, struct rva_port *p, uint64_t limit); /* to the connection up to position limit */
+void rva_port_fill(
+    struct reeve_stream *s, struct rva_port *p); /* from s->in to the read ring; wakes readers */
+uint32_t rva_port_collect(struct rva_port *p);   /* bytes consumed since the last call */
+bool rva_port_drain(struct reeve_stream *s, struct rva_port *p,
+    uint64_t limit); /* to the connection up to position limit */
 /* wr_rc is answered: everything that threads were told is accepted goes to the connection.  False: a thread is
  * accepting bytes just now; it rings when it is done. */
 bool rva_port_seal(struct reeve_stream *s, struct rva_port *p);
@@ -95,8 +98,8 @@ bool rva_port_seal(struct reeve_stream *s, struct rva_port *p);
 bool rva_port_pull_back(struct reeve_stream *s, struct rva_port *p);
 bool rva_port_unread(const struct rva_port *p); /* was something pushed that was not consumed? */
 void rva_port_taken(struct reeve_stream *s, struct rva_port *p, uint32_t n);
-bool rva_port_quiet(struct reeve_stream *s, struct rva_port *p);    /* nothing to read and no answer */
-void rva_port_wake(struct rva_port *p);                            /* an answer changed: everybody looks again */
-void rva_port_discard(struct rva_port *p);                         /* stop: drop what is unread, if no reader is inside */
+bool rva_port_quiet(struct reeve_stream *s, struct rva_port *p); /* nothing to read and no answer */
+void rva_port_wake(struct rva_port *p);    /* an answer changed: everybody looks again */
+void rva_port_discard(struct rva_port *p); /* stop: drop what is unread, if no reader is inside */
 
 #endif

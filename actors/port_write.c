@@ -95,7 +95,8 @@ wait_room(struct reeve_stream *s, struct rva_port *p)
 		rvq_parker_disarm(&p->writers);
 		return 0;
 	}
-	if (rvq_parker_wait(&p->writers, deadline) == REEVE_ETIMEDOUT && deadline == rva_deadline_of(&s->wr_deadline) &&
+	if (rvq_parker_wait(&p->writers, deadline) == REEVE_ETIMEDOUT &&
+	    deadline == rva_deadline_of(&s->wr_deadline) &&
 	    (budget(s, p) == 0 || ring_room(p) == 0))
 		return REEVE_ETIMEDOUT;
 	return 0;
@@ -123,7 +124,8 @@ rva_port_write(struct reeve_stream *s, struct rva_port *p, const struct iovec *v
 			done = 0;
 			if (rc == RVA_RC_OPEN) {
 				rc = 0;
-				done = copy_in(s, p, (const uint8_t *)v[i].iov_base + off, v[i].iov_len - off, &rc);
+				done = copy_in(s, p, (const uint8_t *)v[i].iov_base + off,
+				    v[i].iov_len - off, &rc);
 			}
 			give(s, p);
 			total += done;
@@ -152,7 +154,8 @@ rva_port_write_buf(struct reeve_stream *s, struct rva_port *p, reeve_buf_t *b)
 			break;
 		}
 		if (budget(s, p) > 0 && rvq_ring_room(&p->wring) > 0) {
-			if (p->open != NULL) /* what comes later goes behind b: the block is complete */
+			if (p->open !=
+			    NULL) /* what comes later goes behind b: the block is complete */
 				rv_slab_unref(p->open);
 			p->open = NULL;
 			(void)rva_wring_push_spsc(&p->wring, p->wslots, &e);
@@ -219,7 +222,8 @@ rva_port_drain(struct reeve_stream *s, struct rva_port *p, uint64_t limit)
 
 	if (accepted > limit)
 		accepted = limit;
-	if (accepted <= before) /* an operation may name a position that other threads' bytes have passed */
+	if (accepted <=
+	    before) /* an operation may name a position that other threads' bytes have passed */
 		return true;
 	while ((e = rva_wring_peek_spsc(&p->wring, p->wslots)) != NULL) {
 		if (e->buf != NULL) {

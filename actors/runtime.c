@@ -19,7 +19,8 @@
 #include "lib/config.h"
 
 #define MAX_WORKERS 8
-#define EXTERNAL_PASSES 64 /* of one reeve_rt_run: it comes back to the application however busy it is */
+#define EXTERNAL_PASSES \
+	64 /* of one reeve_rt_run: it comes back to the application however busy it is */
 #define DEFAULT_HANDLERS 1024
 #define DEFAULT_BUFFERED (UINT64_C(1) << 30)
 
@@ -237,31 +238,31 @@ rva_rt_pool(reeve_rt_t *rt)
 /* --- the register --- */
 
 /* One list of it: links next and pprev. */
-#define REGISTER_ADD(rt, list, x, rc)                                                              \
-	do {                                                                                       \
-		pthread_mutex_lock(&(rt)->lock);                                                   \
-		(rc) = rvq_cell32_get(&(rt)->stopping) != 0 ? REEVE_ECLOSED : 0;                   \
-		if ((rc) == 0) {                                                                   \
-			(x)->next = (rt)->list;                                                    \
-			(x)->pprev = &(rt)->list;                                                  \
-			if ((x)->next != NULL)                                                     \
-				(x)->next->pprev = &(x)->next;                                     \
-			(rt)->list = (x);                                                          \
-		}                                                                                  \
-		pthread_mutex_unlock(&(rt)->lock);                                                 \
+#define REGISTER_ADD(rt, list, x, rc)                                            \
+	do {                                                                     \
+		pthread_mutex_lock(&(rt)->lock);                                 \
+		(rc) = rvq_cell32_get(&(rt)->stopping) != 0 ? REEVE_ECLOSED : 0; \
+		if ((rc) == 0) {                                                 \
+			(x)->next = (rt)->list;                                  \
+			(x)->pprev = &(rt)->list;                                \
+			if ((x)->next != NULL)                                   \
+				(x)->next->pprev = &(x)->next;                   \
+			(rt)->list = (x);                                        \
+		}                                                                \
+		pthread_mutex_unlock(&(rt)->lock);                               \
 	} while (0)
 
-#define REGISTER_REMOVE(rt, x)                                                                     \
-	do {                                                                                       \
-		pthread_mutex_lock(&(rt)->lock);                                                   \
-		if ((x)->pprev != NULL) {                                                          \
-			*(x)->pprev = (x)->next;                                                   \
-			if ((x)->next != NULL)                                                     \
-				(x)->next->pprev = (x)->pprev;                                     \
-			(x)->pprev = NULL;                                                         \
-		}                                                                                  \
-		(void)rvq_parker_wake(&(rt)->idle);                                                \
-		pthread_mutex_unlock(&(rt)->lock);                                                 \
+#define REGISTER_REMOVE(rt, x)                                 \
+	do {                                                   \
+		pthread_mutex_lock(&(rt)->lock);               \
+		if ((x)->pprev != NULL) {                      \
+			*(x)->pprev = (x)->next;               \
+			if ((x)->next != NULL)                 \
+				(x)->next->pprev = (x)->pprev; \
+			(x)->pprev = NULL;                     \
+		}                                              \
+		(void)rvq_parker_wake(&(rt)->idle);            \
+		pthread_mutex_unlock(&(rt)->lock);             \
 	} while (0)
 
 int

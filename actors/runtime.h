@@ -32,8 +32,8 @@ struct reeve_rt {
 	/* any thread */
 	struct rvq_cell32 stopping; /* no new connections, listeners, actors */
 	struct rvq_cell32 cut; /* a connection was still open when the shutdown's time was over */
-	struct rvq_cell32 running;  /* external mode: somebody is in reeve_rt_run */
-	struct rvq_cell64 runner;   /* external mode: pthread_t of the last one who was */
+	struct rvq_cell32 running; /* external mode: somebody is in reeve_rt_run */
+	struct rvq_cell64 runner;  /* external mode: pthread_t of the last one who was */
 	struct rvq_gauge nconns;
 	struct rvq_parker idle; /* woken when something was taken out of the register */
 	struct rva_actor clerk; /* completes refused operations; worker 0 */

@@ -18,8 +18,8 @@
 #include "lib/check.h"
 #include "lib/clock.h"
 
-#define STACK (256 * 1024)
-#define IDLE_S 10
+#define STACK    (256 * 1024)
+#define IDLE_S   10
 #define GRACE_MS 3000 /* after the stop: time for what is being served to end by itself */
 
 struct served;
@@ -263,11 +263,13 @@ reeve_serve(reeve_listener_t *l, reeve_handler h, void *arg)
 		} else if (rvq_cell32_get(&l->stopping) != 0 || rc == REEVE_ECLOSED) {
 			rc = 0;
 			break;
-		} else if (rc == REEVE_ESYS_BASE - EMFILE || rc == REEVE_ESYS_BASE - ENFILE || rc == REEVE_ENOMEM) {
+		} else if (rc == REEVE_ESYS_BASE - EMFILE || rc == REEVE_ESYS_BASE - ENFILE ||
+		    rc == REEVE_ENOMEM) {
 			/* The connection waits in the kernel until something is freed; do not spin on it. */
 			rvq_parker_arm(&l->stopped);
 			if (rvq_cell32_get(&l->stopping) == 0)
-				(void)rvq_parker_wait(&l->stopped, rv_deadline_us(rv_clock_us(), 100));
+				(void)rvq_parker_wait(
+				    &l->stopped, rv_deadline_us(rv_clock_us(), 100));
 		} else {
 			break;
 		}

@@ -66,7 +66,9 @@ reeve_ctl_stats(reeve_ctl_t *k, reeve_stats_t *out)
 {
 	reeve_stats_t st;
 
-	REEVE_REQUIRE(k != NULL && out != NULL && out->size >= 2 * sizeof(uint64_t) && out->size <= 65536, REEVE_EINVAL);
+	REEVE_REQUIRE(
+	    k != NULL && out != NULL && out->size >= 2 * sizeof(uint64_t) && out->size <= 65536,
+	    REEVE_EINVAL);
 	memset(&st, 0, sizeof(st));
 	rva_conn_stats(k->conn, &st);
 	return give(out, &st);
@@ -77,7 +79,9 @@ reeve_rt_stats(reeve_rt_t *rt, reeve_stats_t *out)
 {
 	reeve_stats_t st, one;
 
-	REEVE_REQUIRE(rt != NULL && out != NULL && out->size >= 2 * sizeof(uint64_t) && out->size <= 65536, REEVE_EINVAL);
+	REEVE_REQUIRE(
+	    rt != NULL && out != NULL && out->size >= 2 * sizeof(uint64_t) && out->size <= 65536,
+	    REEVE_EINVAL);
 	REEVE_REQUIRE(rva_rt_alive(rt) == 0, REEVE_EFORKED);
 	pthread_mutex_lock(&rt->lock);
 	st = rt->past;

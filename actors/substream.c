@@ -355,7 +355,8 @@ expire(struct rva_oplist *l, uint64_t stream_deadline, uint64_t now)
 		return UINT64_MAX;
 	}
 	next = rva_oplist_expire(l, now);
-	return l->head != NULL && stream_deadline != 0 && stream_deadline < next ? stream_deadline : next;
+	return l->head != NULL && stream_deadline != 0 && stream_deadline < next ? stream_deadline
+										 : next;
 }
 
 static void

@@ -15,20 +15,20 @@
 #include "queues/cell.h"
 
 /* Bits of the bell. */
-#define RVA_S_WRITE 1u  /* the port's write ring has bytes */
-#define RVA_S_READ 2u   /* the port's read ring has room, or bytes were consumed */
-#define RVA_S_SHUT 4u   /* reeve_shut */
-#define RVA_S_STOP 8u   /* reeve_stop */
-#define RVA_S_RESET 16u /* reeve_reset; code in rst_code */
-#define RVA_S_CLOSE 32u /* reeve_close */
-#define RVA_S_DROP 64u  /* the last handle is gone */
-#define RVA_S_PORT 128u /* a port was attached */
-#define RVA_S_TIME 256u /* a deadline was set */
-#define RVA_S_FREE 512u /* connection and handles have let go */
+#define RVA_S_WRITE 1u   /* the port's write ring has bytes */
+#define RVA_S_READ  2u   /* the port's read ring has room, or bytes were consumed */
+#define RVA_S_SHUT  4u   /* reeve_shut */
+#define RVA_S_STOP  8u   /* reeve_stop */
+#define RVA_S_RESET 16u  /* reeve_reset; code in rst_code */
+#define RVA_S_CLOSE 32u  /* reeve_close */
+#define RVA_S_DROP  64u  /* the last handle is gone */
+#define RVA_S_PORT  128u /* a port was attached */
+#define RVA_S_TIME  256u /* a deadline was set */
+#define RVA_S_FREE  512u /* connection and handles have let go */
 
 /* What the application has done; any thread, sticky. */
-#define RVA_APP_SHUT 1u
-#define RVA_APP_STOP 2u
+#define RVA_APP_SHUT  1u
+#define RVA_APP_STOP  2u
 #define RVA_APP_RESET 4u
 #define RVA_APP_CLOSE 8u
 
@@ -52,23 +52,24 @@ struct reeve_stream {
 	struct rvq_cell32 rd_rc, wr_rc; /* sticky answers (int32), RVA_RC_OPEN before */
 	struct rvq_cell32 rst_code;     /* reeve_reset */
 	struct rvq_cell32 peer_code;    /* of the peer's reset, before rd_rc */
-	struct rvq_cell32 posted;       /* writes on their way to the mailbox: a shut waits for them */
-	struct rvq_cell32 async_reads;  /* asynchronous reads wait: threads stay away */
+	struct rvq_cell32 posted; /* writes on their way to the mailbox: a shut waits for them */
+	struct rvq_cell32 async_reads;              /* asynchronous reads wait: threads stay away */
 	struct rvq_cell64 rd_deadline, wr_deadline; /* us, 0 none */
 	struct rvq_cellptr port;                    /* set once */
 	void *data;                                 /* the application's */
 	/* owner */
-	struct rv_chain in;    /* received, not yet read or given to the port */
-	uint32_t queued;       /* bytes of operations with the connection, not yet taken */
-	uint32_t consumed;     /* owed to the connection */
+	struct rv_chain in; /* received, not yet read or given to the port */
+	uint32_t queued;    /* bytes of operations with the connection, not yet taken */
+	uint32_t consumed;  /* owed to the connection */
 
-	uint8_t by;            /* enum reeve_by */
+	uint8_t by; /* enum reeve_by */
 	bool inbound;
 	bool shut_wanted, close_wanted; /* once every write before it has been handed over */
-	bool shut, closed, stopped;     /* told to the connection: no more bytes, nobody there, not reading */
-	bool unread;                    /* bytes were unread when reading stopped */
-	bool gone, dropped;             /* the engine has let go; the handles have */
-	int32_t in_rc;         /* answer behind the bytes in `in`, RVA_RC_OPEN before */
+	bool shut, closed,
+	    stopped;        /* told to the connection: no more bytes, nobody there, not reading */
+	bool unread;        /* bytes were unread when reading stopped */
+	bool gone, dropped; /* the engine has let go; the handles have */
+	int32_t in_rc;      /* answer behind the bytes in `in`, RVA_RC_OPEN before */
 	struct rva_waiting *waiting;
 	struct reeve_stream *accept_next; /* controller's queue */
 };

@@ -280,7 +280,10 @@ reeve_read_async(reeve_stream_t *s, reeve_op_t *op)
 	if (op == NULL)
 		return;
 	if (s == NULL || op->cq != NULL || (rc = rva_rt_alive(s->conn->rt)) < 0) {
-		rva_op_refuse(s == NULL ? NULL : s->conn->rt, op, s == NULL ? REEVE_EINVAL : op->cq != NULL ? REEVE_ENOTSUP : rc);
+		rva_op_refuse(s == NULL ? NULL : s->conn->rt, op,
+		    s == NULL            ? REEVE_EINVAL
+			: op->cq != NULL ? REEVE_ENOTSUP
+					 : rc);
 		return;
 	}
 	op->buf = NULL;

@@ -116,7 +116,8 @@ rva_wheel_advance(struct rva_wheel *w, uint64_t now)
 			w->tick = end;
 			break;
 		}
-		if (w->used[0] == 0 && (w->tick | LEVEL_MASK) < end) /* nothing before the next turn of level 0 */
+		if (w->used[0] == 0 &&
+		    (w->tick | LEVEL_MASK) < end) /* nothing before the next turn of level 0 */
 			w->tick |= LEVEL_MASK;
 		else if (w->used[0] == 0 && (w->tick | LEVEL_MASK) >= end) {
 			w->tick = end;
@@ -126,7 +127,8 @@ rva_wheel_advance(struct rva_wheel *w, uint64_t now)
 		for (level = 1; level < RVA_WHEEL_LEVELS; level++) {
 			if ((w->tick & ((UINT64_C(1) << (LEVEL_BITS * level)) - 1)) != 0)
 				break;
-			fired += run_slot(w, level, (unsigned)(w->tick >> (LEVEL_BITS * level)) & LEVEL_MASK, now);
+			fired += run_slot(w, level,
+			    (unsigned)(w->tick >> (LEVEL_BITS * level)) & LEVEL_MASK, now);
 		}
 		fired += run_slot(w, 0, (unsigned)w->tick & LEVEL_MASK, now);
 	}
@@ -139,7 +141,8 @@ rva_wheel_next(const struct rva_wheel *w)
 	uint64_t best = UINT64_MAX;
 
 	for (unsigned level = 0; level < RVA_WHEEL_LEVELS; level++) {
-		unsigned shift = LEVEL_BITS * level, pos = (unsigned)(w->tick >> shift) & LEVEL_MASK;
+		unsigned shift = LEVEL_BITS * level,
+			 pos = (unsigned)(w->tick >> shift) & LEVEL_MASK;
 		uint64_t used = w->used[level], turned, at;
 
 		if (used == 0)

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #define RVA_WHEEL_LEVELS 4
-#define RVA_WHEEL_SLOTS 64
+#define RVA_WHEEL_SLOTS  64
 
 struct rva_timer {
 	struct rva_timer *next, **pprev; /* pprev NULL: not armed */

@@ -94,12 +94,14 @@ rva_custom_transport(struct rv_transport **t, struct rv_arena *ar, const reeve_t
 }
 
 int
-reeve_conn_open(reeve_conn_t **c, reeve_rt_t *rt, const reeve_transport_t *t, int role, const reeve_cfg_t *cfg)
+reeve_conn_open(
+    reeve_conn_t **c, reeve_rt_t *rt, const reeve_transport_t *t, int role, const reeve_cfg_t *cfg)
 {
 	struct rva_upgrade up = {.rt = rt, .role = role, .cfg = cfg};
 	int rc;
 
-	REEVE_REQUIRE(c != NULL && rt != NULL && t != NULL && t->readv != NULL && t->writev != NULL, REEVE_EINVAL);
+	REEVE_REQUIRE(c != NULL && rt != NULL && t != NULL && t->readv != NULL && t->writev != NULL,
+	    REEVE_EINVAL);
 	rc = rva_rt_alive(rt);
 	REEVE_REQUIRE(rc == 0, rc);
 	rc = rva_custom_transport(&up.transport, rt->arena, t);

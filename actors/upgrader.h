@@ -11,8 +11,10 @@ struct rva_upgrade {
 	struct rv_transport *transport;
 	int role;
 	const reeve_cfg_t *cfg;
-	struct rv_chain *unread;  /* bytes already read from the transport, or NULL; consumed on success */
-	struct rv_filter *filter; /* NULL: bytes go through as they are; others answer REEVE_ENOTSUP */
+	struct rv_chain
+	    *unread; /* bytes already read from the transport, or NULL; consumed on success */
+	struct rv_filter
+	    *filter; /* NULL: bytes go through as they are; others answer REEVE_ENOTSUP */
 };
 
 /* *c: one reference.  The transport is the connection's on success and still the caller's on failure. */

@@ -15,7 +15,8 @@
 #define USER_STOP 1u
 #define USER_LAST 2u /* no reference is left */
 
-_Static_assert(sizeof(struct rva_msg) <= sizeof(reeve_msg_t), "a message fits the caller's storage");
+_Static_assert(
+    sizeof(struct rva_msg) <= sizeof(reeve_msg_t), "a message fits the caller's storage");
 
 static void
 user_stop_turn(struct reeve_actor *a)
@@ -54,7 +55,8 @@ user_free(struct rva_actor *actor)
 static const struct rva_actor_ops user_ops = {user_on, user_free};
 
 int
-reeve_actor_spawn(reeve_actor_t **out, reeve_rt_t *rt, reeve_actor_fn fn, void *arg, reeve_ctl_t *near_to)
+reeve_actor_spawn(
+    reeve_actor_t **out, reeve_rt_t *rt, reeve_actor_fn fn, void *arg, reeve_ctl_t *near_to)
 {
 	struct reeve_actor *a;
 	int rc;

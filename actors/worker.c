@@ -14,9 +14,10 @@
 #include "lib/alloc.h"
 #include "lib/clock.h"
 
-#define TURNS 64        /* actor turns between two looks at the connections */
-#define TURN_BUDGET 64  /* messages of one turn */
-#define POLL_EVERY 16   /* passes without reading between two looks at the poller while there is work */
+#define TURNS       64 /* actor turns between two looks at the connections */
+#define TURN_BUDGET 64 /* messages of one turn */
+#define POLL_EVERY \
+	16 /* passes without reading between two looks at the poller while there is work */
 #define SPARE_GATHERS 4
 
 _Thread_local struct rva_worker *rva_self;
@@ -89,7 +90,8 @@ run_orphans(struct rva_worker *w, struct rvq_link *l)
 	(void)w;
 	for (; l != NULL; l = next) {
 		next = l->next;
-		while (rva_actor_turn(rva_container(l, struct rva_actor, link), TURN_BUDGET, &handled))
+		while (
+		    rva_actor_turn(rva_container(l, struct rva_actor, link), TURN_BUDGET, &handled))
 			;
 	}
 }

@@ -44,7 +44,8 @@ struct rva_worker {
 	struct rv_gather *gathers;
 	unsigned ngathers;
 	struct rva_source wake_source;
-	struct rva_source timer_source; /* external mode: timers make the poller's descriptor readable */
+	struct rva_source
+	    timer_source; /* external mode: timers make the poller's descriptor readable */
 	int timer_fd;
 	struct rvq_counter messages, loops;
 };

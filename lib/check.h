@@ -5,17 +5,17 @@
 
 #include <stdlib.h>
 
-#define REEVE_REQUIRE(x, rc)                                                                       \
-	do {                                                                                       \
-		if (!(x))                                                                          \
-			return rc;                                                                 \
+#define REEVE_REQUIRE(x, rc)       \
+	do {                       \
+		if (!(x))          \
+			return rc; \
 	} while (0)
 
 #ifdef REEVE_DEBUG_CHECKS
-#define REEVE_ASSERT(x)                                                                            \
-	do {                                                                                       \
-		if (!(x))                                                                          \
-			abort();                                                                   \
+#define REEVE_ASSERT(x)          \
+	do {                     \
+		if (!(x))        \
+			abort(); \
 	} while (0)
 #else
 #define REEVE_ASSERT(x) ((void)0)

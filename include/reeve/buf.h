@@ -16,7 +16,8 @@ REEVE_API reeve_buf_t *reeve_buf_alloc(reeve_rt_t *rt, size_t size);
  * whichever thread drops the last reference, must not block and may be NULL.  NULL: out of memory or bad
  * argument, and done is not called.
  * T: any B: no W: ok returns ref */
-REEVE_API reeve_buf_t *reeve_buf_wrap(reeve_rt_t *rt, const void *p, size_t n, void (*done)(void *ctx), void *ctx);
+REEVE_API reeve_buf_t *reeve_buf_wrap(
+    reeve_rt_t *rt, const void *p, size_t n, void (*done)(void *ctx), void *ctx);
 
 /* A new buffer that shares n bytes of b beginning at off.  NULL: out of range or out of memory.  b may be let go.
  * T: any B: no W: ok borrows b returns ref */

@@ -7,26 +7,26 @@
 
 REEVE_BEGIN
 
-#define REEVE_ERR_MAP(X)                                                                           \
-	X(EINVAL, 1, "bad argument")                                                               \
-	X(ENOMEM, 2, "out of memory")                                                              \
-	X(ECLOSED, 3, "closed on this side")                                                       \
-	X(ERESET, 4, "reset by the peer")                                                          \
-	X(EGOAWAY, 5, "the connection takes no new streams")                                       \
-	X(ETIMEDOUT, 6, "deadline passed")                                                         \
-	X(ECANCELED, 7, "operation cancelled")                                                     \
-	X(EAGAIN, 8, "not ready")                                                                  \
-	X(EPROTO, 9, "the peer broke the protocol")                                                \
-	X(ELIMIT, 10, "a configured limit was reached")                                            \
-	X(EREFUSED, 11, "refused by the peer")                                                     \
-	X(ESHUT, 12, "write side already shut")                                                    \
-	X(EWORKER, 13, "blocking call made on a worker thread")                                    \
-	X(EFORKED, 14, "runtime used in a forked child")                                           \
-	X(ENOTSUP, 15, "not supported by this protocol or transport")                              \
-	X(EBUSY, 16, "another operation has this direction of the stream")                         \
-	X(EEXHAUSTED, 17, "stream ids used up")                                                    \
-	X(EEND, 18, "the peer closed the connection")                                              \
-	X(ETRUNC, 19, "the connection ended inside a frame")                                       \
+#define REEVE_ERR_MAP(X)                                                   \
+	X(EINVAL, 1, "bad argument")                                       \
+	X(ENOMEM, 2, "out of memory")                                      \
+	X(ECLOSED, 3, "closed on this side")                               \
+	X(ERESET, 4, "reset by the peer")                                  \
+	X(EGOAWAY, 5, "the connection takes no new streams")               \
+	X(ETIMEDOUT, 6, "deadline passed")                                 \
+	X(ECANCELED, 7, "operation cancelled")                             \
+	X(EAGAIN, 8, "not ready")                                          \
+	X(EPROTO, 9, "the peer broke the protocol")                        \
+	X(ELIMIT, 10, "a configured limit was reached")                    \
+	X(EREFUSED, 11, "refused by the peer")                             \
+	X(ESHUT, 12, "write side already shut")                            \
+	X(EWORKER, 13, "blocking call made on a worker thread")            \
+	X(EFORKED, 14, "runtime used in a forked child")                   \
+	X(ENOTSUP, 15, "not supported by this protocol or transport")      \
+	X(EBUSY, 16, "another operation has this direction of the stream") \
+	X(EEXHAUSTED, 17, "stream ids used up")                            \
+	X(EEND, 18, "the peer closed the connection")                      \
+	X(ETRUNC, 19, "the connection ended inside a frame")               \
 	X(EDEAD, 20, "no sign of life from the peer")
 
 enum reeve_err {
@@ -34,7 +34,7 @@ enum reeve_err {
 #define X(name, num, text) REEVE_##name = -(num),
 	REEVE_ERR_MAP(X)
 #undef X
-	REEVE_ESYS_BASE = -1000 /* a system error is REEVE_ESYS_BASE - errno */
+	    REEVE_ESYS_BASE = -1000 /* a system error is REEVE_ESYS_BASE - errno */
 };
 
 /* Text for an error code; for a system error the system's text.  Never NULL, a static string.

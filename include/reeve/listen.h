@@ -21,7 +21,8 @@ REEVE_API int reeve_listener_addr(reeve_listener_t *l, char *out, size_t n);
 /* Take the next connection.  timeout_ms: -1 for ever, 0 try.  REEVE_ETIMEDOUT, REEVE_ECLOSED after
  * reeve_listener_stop, or a system error (running out of descriptors is one; the listener goes on).
  * T: any B: yes W: no borrows l returns ref */
-REEVE_API REEVE_CHECKED int reeve_listener_accept(reeve_listener_t *l, reeve_conn_t **c, int64_t timeout_ms);
+REEVE_API REEVE_CHECKED int reeve_listener_accept(
+    reeve_listener_t *l, reeve_conn_t **c, int64_t timeout_ms);
 
 /* What reeve_serve calls for each inbound stream, on a thread of its own; it may block.  s is borrowed for the
  * call; when h returns the stream is closed (after an error: reset). */

@@ -11,18 +11,26 @@
 REEVE_BEGIN
 
 struct reeve_op {
-	void (*fn)(reeve_op_t *op); /* called on a worker; must not block; NULL: wait with reeve_op_wait */
-	void *arg;                  /* the application's */
-	reeve_actor_t *actor;       /* not NULL: completion is a message to this actor (reeve_msg_op) instead of fn */
-	reeve_cq_t *cq;             /* reserved, NULL */
-	int64_t timeout_ms;         /* -1 none, counted from the start of the operation */
-	reeve_ssize res;            /* result */
-	reeve_buf_t *buf;           /* read: one reference for the caller when res > 0 */
-	reeve_stream_t *stream;     /* open, accept: one reference for the caller when res == 0 */
-	reeve_conn_t *conn;         /* dial, listener accept: for the caller when res == 0 */
-	void *priv[12];             /* the library's until completion */
+	void (*fn)(
+	    reeve_op_t *op); /* called on a worker; must not block; NULL: wait with reeve_op_wait */
+	void *arg;           /* the application's */
+	reeve_actor_t *
+	    actor; /* not NULL: completion is a message to this actor (reeve_msg_op) instead of fn */
+	reeve_cq_t *cq;         /* reserved, NULL */
+	int64_t timeout_ms;     /* -1 none, counted from the start of the operation */
+	reeve_ssize res;        /* result */
+	reeve_buf_t *buf;       /* read: one reference for the caller when res > 0 */
+	reeve_stream_t *stream; /* open, accept: one reference for the caller when res == 0 */
+	reeve_conn_t *conn;     /* dial, listener accept: for the caller when res == 0 */
+	void *priv[12];         /* the library's until completion */
 };
-#define REEVE_OP(fn, arg) { (fn), (arg), NULL, NULL, -1, 0, NULL, NULL, NULL, { NULL } }
+#define REEVE_OP(fn, arg)                                         \
+	{                                                         \
+		(fn), (arg), NULL, NULL, -1, 0, NULL, NULL, NULL, \
+		{                                                 \
+			NULL                                      \
+		}                                                 \
+	}
 
 /* Fill an operation with fn, arg, no timeout and zeroes (the macro REEVE_OP as a function, for bindings).
  * T: any B: no W: ok */
@@ -54,7 +62,8 @@ REEVE_API void reeve_write_async(reeve_stream_t *s, reeve_buf_t *b, reeve_op_t *
 
 /* As reeve_dial, numeric addresses only (REEVE_EINVAL for names).
  * T: any B: no W: ok */
-REEVE_API void reeve_dial_async(reeve_rt_t *rt, const char *addr, const reeve_cfg_t *cfg, reeve_op_t *op);
+REEVE_API void reeve_dial_async(
+    reeve_rt_t *rt, const char *addr, const reeve_cfg_t *cfg, reeve_op_t *op);
 
 /* As reeve_listener_accept.
  * T: any B: no W: ok borrows l */

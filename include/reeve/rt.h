@@ -43,7 +43,7 @@ typedef struct reeve_rt_cfg {
 	uint32_t flags;        /* REEVE_RT_* */
 	uint32_t workers;      /* threads; 0 = number of processors, at most 8 */
 	uint32_t max_handlers; /* threads for reeve_serve handlers; 0 = 1024 */
-	uint64_t seed;         /* reserved for deterministic scheduling: not 0 answers REEVE_ENOTSUP */
+	uint64_t seed; /* reserved for deterministic scheduling: not 0 answers REEVE_ENOTSUP */
 	uint64_t max_buffered; /* bytes of received data held by all connections; 0 = 1 GiB */
 	const char *name;      /* thread name prefix, at most 9 bytes used; NULL = "reeve" */
 	reeve_alloc_t alloc;   /* all NULL = malloc */

@@ -8,7 +8,8 @@
 
 #define RV_RTT_SAMPLES \
 	16 /* at one in ten seconds they reach back to before a long transfer filled the path */
-#define RV_RTT_BURST       4 /* round trips measured one after the other while the first windows are used up: the very
+#define RV_RTT_BURST \
+	4 /* round trips measured one after the other while the first windows are used up: the very
                                  first includes the time the peer took to come up */
 #define RV_RTT_INTERVAL_US 10000000u
 

@@ -23,8 +23,8 @@
  * RV_NEAR_US, where the round trip is mostly our own scheduling, it goes no further than RV_NEAR_RATE (bytes per
  * microsecond, 32 Gbit/s) needs: more bytes in flight there only leave the processor's cache, which costs more than half
  * of the throughput (perf/stream --window shows it). */
-#define RV_DRY_MAX (512u * 1024)
-#define RV_NEAR_US 1000u
+#define RV_DRY_MAX   (512u * 1024)
+#define RV_NEAR_US   1000u
 #define RV_NEAR_RATE 4096u
 
 /* What the streams of a connection share. */

@@ -113,8 +113,7 @@ sock_shut(struct rv_transport *t)
 	return shutdown(fd_of(t), SHUT_WR) < 0 ? REEVE_ESYS_BASE - errno : 0;
 }
 
-static const struct rv_transport_ops sock_ops = {
-    .readv = sock_readv,
+static const struct rv_transport_ops sock_ops = {.readv = sock_readv,
     .writev = sock_writev,
     .fd = fd_poll,
     .shut = sock_shut,

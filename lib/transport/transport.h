@@ -21,7 +21,8 @@ struct rv_transport_ops {
 	reeve_ssize (*take)(struct rv_transport *t, struct rv_slab **s, uint32_t *off);
 	/* Optional: whom to tell of readiness (reeve_transport_ready); borrowed until close. */
 	void (*attach)(struct rv_transport *t, reeve_ctl_t *k);
-	int (*fd)(struct rv_transport *t); /* descriptor to poll, or -1: it tells readiness itself */
+	int (*fd)(
+	    struct rv_transport *t); /* descriptor to poll, or -1: it tells readiness itself */
 	/* Optional: no more bytes from us (half-close of the pipe).  0 or an error. */
 	int (*shut)(struct rv_transport *t);
 	void (*close)(struct rv_transport *t); /* the last call; frees t */
