@@ -13,7 +13,7 @@
 #include "lib/check.h"
 #include "queues/spsc.h"
 
-#define PIPE_SLOTS 64
+#define PIPE_SLOTS 32
 
 struct pipe_block {
 	struct rv_slab *slab;

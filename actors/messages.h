@@ -25,7 +25,7 @@
 #include "queues/spsc.h"
 
 #define RVA_DOWN 64
-#define RVA_UP   64
+#define RVA_UP   32
 #define RVA_CTL  16
 
 enum rva_up_kind {
