@@ -27,12 +27,12 @@ writer(void *arg)
 	for (size_t i = 0; i < l->pieces; i++) {
 		if (l->copying) {
 			if (reeve_write(l->s, zeroes, PIECE) != PIECE)
-				return (void *)(uintptr_t)"write";
+				return (void *)(uintptr_t) "write";
 			continue;
 		}
 		b = reeve_buf_alloc(l->rt, PIECE);
 		if (b == NULL || reeve_write_buf(l->s, b) != PIECE)
-			return (void *)(uintptr_t)"write_buf";
+			return (void *)(uintptr_t) "write_buf";
 	}
 	return NULL;
 }
