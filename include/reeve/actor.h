@@ -13,8 +13,8 @@ typedef struct reeve_msg {
 	void *priv[4];
 } reeve_msg_t;
 
-/* Called on the actor's worker for each message; must not block.  msg == NULL is the last call: the actor was
- * stopped and nothing more comes (messages posted later are returned to nobody: see reeve_actor_stop). */
+/* Called on the actor's worker for each message; must not block.  msg == NULL, once: the actor was stopped. Messages
+ * posted after the stop still come, so that their storage can be freed. */
 typedef void (*reeve_actor_fn)(reeve_actor_t *self, reeve_msg_t *msg, void *arg);
 
 /* Make an actor.  near: NULL, or a controller whose worker it shares (reeve_stream_ctl gives a stream's), so
