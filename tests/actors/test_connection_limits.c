@@ -323,12 +323,12 @@ START_TEST(silent_peer_is_given_up)
 	cfg.keepalive_ms = 100;
 	cfg.keepalive_timeout_ms = 100;
 	rvt_raw_open(&r, REEVE_LISTENER, &cfg);
+	start = rvt_now_ms(); /* the silence begins later */
 	s = rvt_raw_inbound(&r, 1);
 	c.s = s;
 	c.p = p;
 	c.n = sizeof(p);
 	rvt_peer_settle(&r.p);
-	start = rvt_now_ms();
 	rvt_call_start(&c);
 	r.p.pings = RVT_PINGS_MUTE;
 	ck_assert_int_eq(rvt_call_end(&c), REEVE_EDEAD);
