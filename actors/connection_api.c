@@ -168,30 +168,29 @@ reeve_ctl_unref(reeve_ctl_t *k)
 		rva_ctl_unkeep(k);
 }
 
-int
-reeve_open(reeve_ctl_t *k, reeve_stream_t **s, int64_t timeout_ms)
+static int
+ask_stream(reeve_ctl_t *k, uintptr_t kind, reeve_stream_t **s, int64_t timeout_ms)
 {
 	reeve_op_t out;
 	reeve_ssize rc;
 
 	REEVE_REQUIRE(k != NULL && s != NULL, REEVE_EINVAL);
-	rc = ask(k, RVA_MSG_OPEN, timeout_ms, &out);
+	rc = ask(k, kind, timeout_ms, &out);
 	if (rc == 0)
 		*s = out.stream;
 	return (int)rc;
 }
 
 int
+reeve_open(reeve_ctl_t *k, reeve_stream_t **s, int64_t timeout_ms)
+{
+	return ask_stream(k, RVA_MSG_OPEN, s, timeout_ms);
+}
+
+int
 reeve_accept(reeve_ctl_t *k, reeve_stream_t **s, int64_t timeout_ms)
 {
-	reeve_op_t out;
-	reeve_ssize rc;
-
-	REEVE_REQUIRE(k != NULL && s != NULL, REEVE_EINVAL);
-	rc = ask(k, RVA_MSG_ACCEPT, timeout_ms, &out);
-	if (rc == 0)
-		*s = out.stream;
-	return (int)rc;
+	return ask_stream(k, RVA_MSG_ACCEPT, s, timeout_ms);
 }
 
 int

@@ -134,8 +134,8 @@ struct rv_engine_ops {
 	 * here on. */
 	void (*drop)(struct rv_engine *e, struct rv_stream *st);
 
-	/* Send a ping unless one is in flight; every RV_EV_PONG answers all who asked before it
-	 * was sent. Returns false if one was already in flight (ask again after its PONG). */
+	/* Ask for a round trip that begins now or later: RV_EV_PONG answers all who asked before its ping left.  False:
+	 * one is in flight, which is no answer; another follows it by itself. */
 	bool (*ping)(struct rv_engine *e, uint64_t now);
 	/* Queue GO_AWAY(code) once, behind nothing; later calls are ignored.  Sets refusing. */
 	void (*goaway)(struct rv_engine *e, uint32_t code);

@@ -249,6 +249,10 @@ rx_ping(struct rv_yamux *y, const struct rv_yhdr *h)
 		y->pong_due = true;
 		y->pong_us = us;
 	}
+	if (y->ping_again) {
+		y->ping_again = false;
+		y->ping_asked = y->ping_owed = true;
+	}
 }
 
 static void

@@ -290,9 +290,11 @@ yamux_ping(struct rv_engine *e, uint64_t now)
 	struct rv_yamux *y = yamux(e);
 
 	y->now = now;
-	y->ping_asked = true;
-	if (y->rtt.inflight)
+	if (y->rtt.inflight) {
+		y->ping_again = true;
 		return false;
+	}
+	y->ping_asked = true;
 	y->ping_owed = true;
 	return true;
 }
@@ -390,6 +392,8 @@ yamux_tick(struct rv_engine *e, uint64_t now)
 		return rv_yamux_fail(y, RV_YMSG_DEAD);
 	if (y->rtt.inflight && now >= y->rtt.sent + ping_patience(y)) {
 		rv_rtt_forget(&y->rtt);
+		y->ping_asked |= y->ping_again;
+		y->ping_again = false;
 		y->ping_owed |= y->ping_asked;
 	}
 	if (now >= ping && !y->rtt.inflight)

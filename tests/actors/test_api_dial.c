@@ -268,28 +268,9 @@ START_TEST(the_end_of_the_runtime_answers_an_attempt)
 }
 END_TEST
 
-int
-main(void)
-{
-	static const TTest *const *const list[] = {&an_attempt_ends_at_its_deadline,
-	    &an_attempt_can_be_cancelled, &names_are_for_the_blocking_call,
-	    &a_bad_configuration_is_told_before_anything_is_dialed, &a_full_memory_backlog_refuses};
-	Suite *suite = suite_create("api_dial");
-	TCase *tcase = tcase_create("api_dial");
-	SRunner *runner;
-	int failed;
-
-	tcase_set_timeout(tcase, RVT_TIMEOUT_S);
-	for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++)
-		tcase_add_test(tcase, *list[i]);
-	tcase_add_loop_test(tcase, nobody_there_is_a_refusal, 0, 3);
-	tcase_add_loop_test(tcase, cancelling_what_connects_leaves_nothing, 0, 2);
-	tcase_add_loop_test(tcase, dialing_and_accepting_without_blocking, 0, 2);
-	tcase_add_loop_test(tcase, the_end_of_the_runtime_answers_an_attempt, 0, 2);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+RVT_MAIN_TABLE("api_dial", {&an_attempt_ends_at_its_deadline, 0}, {&an_attempt_can_be_cancelled, 0},
+    {&names_are_for_the_blocking_call, 0},
+    {&a_bad_configuration_is_told_before_anything_is_dialed, 0},
+    {&a_full_memory_backlog_refuses, 0}, {&nobody_there_is_a_refusal, 3},
+    {&cancelling_what_connects_leaves_nothing, 2}, {&dialing_and_accepting_without_blocking, 2},
+    {&the_end_of_the_runtime_answers_an_attempt, 2})

@@ -419,35 +419,17 @@ START_TEST(a_refused_write_completes_where_the_streams_others_do)
 }
 END_TEST
 
-int
-main(void)
-{
-	static const TTest *const *const list[] = {&a_write_operation_ends_at_its_deadline,
-	    &the_streams_deadline_holds_for_operations,
-	    &a_cleared_deadline_does_not_end_a_waiting_operation,
-	    &threads_stay_away_while_operations_read,
-	    &threads_read_again_once_an_operation_has_timed_out,
-	    &threads_read_again_once_an_operation_was_cancelled,
-	    &threads_see_the_end_that_an_operation_was_told,
-	    &an_operation_takes_over_what_threads_left_unread,
-	    &an_operation_stays_away_while_a_thread_reads, &cancel_ends_every_kind_of_operation,
-	    &a_race_of_cancel_and_result_ends_in_one_of_them, &cancelled_accepts_lose_no_stream,
-	    &the_end_of_the_connection_answers_everything,
-	    &a_write_after_the_end_of_the_direction_is_answered_and_consumed,
-	    &a_refused_write_completes_where_the_streams_others_do};
-	Suite *suite = suite_create("api_op_end");
-	TCase *tcase = tcase_create("api_op_end");
-	SRunner *runner;
-	int failed;
-
-	tcase_set_timeout(tcase, RVT_TIMEOUT_S);
-	for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++)
-		tcase_add_test(tcase, *list[i]);
-	tcase_add_loop_test(tcase, every_operation_ends_at_its_own_deadline, 0, 3);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+RVT_MAIN_TABLE("api_op_end", {&a_write_operation_ends_at_its_deadline, 0},
+    {&the_streams_deadline_holds_for_operations, 0},
+    {&a_cleared_deadline_does_not_end_a_waiting_operation, 0},
+    {&threads_stay_away_while_operations_read, 0},
+    {&threads_read_again_once_an_operation_has_timed_out, 0},
+    {&threads_read_again_once_an_operation_was_cancelled, 0},
+    {&threads_see_the_end_that_an_operation_was_told, 0},
+    {&an_operation_takes_over_what_threads_left_unread, 0},
+    {&an_operation_stays_away_while_a_thread_reads, 0}, {&cancel_ends_every_kind_of_operation, 0},
+    {&a_race_of_cancel_and_result_ends_in_one_of_them, 0}, {&cancelled_accepts_lose_no_stream, 0},
+    {&the_end_of_the_connection_answers_everything, 0},
+    {&a_write_after_the_end_of_the_direction_is_answered_and_consumed, 0},
+    {&a_refused_write_completes_where_the_streams_others_do, 0},
+    {&every_operation_ends_at_its_own_deadline, 3})

@@ -278,27 +278,8 @@ START_TEST(shutdown_of_the_runtime_ends_serving)
 }
 END_TEST
 
-int
-main(void)
-{
-	static const TTest *const *const list[] = {
-	    &fewer_handlers_than_streams_serve_them_one_after_the_other,
-	    &no_more_handlers_run_than_are_allowed, &stop_ends_what_is_being_served_after_a_while,
-	    &a_signal_ends_serving, &a_stopped_listener_serves_nothing,
-	    &a_lost_connection_ends_its_handlers_only, &shutdown_of_the_runtime_ends_serving};
-	Suite *suite = suite_create("api_serve");
-	TCase *tcase = tcase_create("api_serve");
-	SRunner *runner;
-	int failed;
-
-	tcase_set_timeout(tcase, RVT_TIMEOUT_S);
-	for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++)
-		tcase_add_test(tcase, *list[i]);
-	tcase_add_loop_test(tcase, many_streams_of_many_connections_are_served, 0, 2);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+RVT_MAIN_TABLE("api_serve", {&fewer_handlers_than_streams_serve_them_one_after_the_other, 0},
+    {&no_more_handlers_run_than_are_allowed, 0}, {&stop_ends_what_is_being_served_after_a_while, 0},
+    {&a_signal_ends_serving, 0}, {&a_stopped_listener_serves_nothing, 0},
+    {&a_lost_connection_ends_its_handlers_only, 0}, {&shutdown_of_the_runtime_ends_serving, 0},
+    {&many_streams_of_many_connections_are_served, 2})

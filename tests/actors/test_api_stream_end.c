@@ -324,29 +324,10 @@ START_TEST(thousands_of_streams_come_and_go)
 }
 END_TEST
 
-int
-main(void)
-{
-	static const TTest *const *const list[] = {&shut_ends_writing_and_leaves_reading,
-	    &stop_ends_reading_and_leaves_writing, &reset_drops_everything_and_carries_its_code,
-	    &bytes_before_a_reset_are_read_before_it, &close_sends_what_was_accepted,
-	    &close_is_for_every_handle, &close_with_unread_bytes_is_a_reset_behind_the_fin,
-	    &a_dropped_handle_sends_what_was_accepted_then_resets,
-	    &a_handle_dropped_after_the_peers_end_is_a_clean_end, &shut_wakes_a_waiting_writer,
-	    &thousands_of_streams_come_and_go};
-	Suite *suite = suite_create("api_stream_end");
-	TCase *tcase = tcase_create("api_stream_end");
-	SRunner *runner;
-	int failed;
-
-	tcase_set_timeout(tcase, RVT_TIMEOUT_S);
-	for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++)
-		tcase_add_test(tcase, *list[i]);
-	tcase_add_loop_test(tcase, every_end_wakes_who_waits_with_its_reason, 0, 6);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+RVT_MAIN_TABLE("api_stream_end", {&shut_ends_writing_and_leaves_reading, 0},
+    {&stop_ends_reading_and_leaves_writing, 0}, {&reset_drops_everything_and_carries_its_code, 0},
+    {&bytes_before_a_reset_are_read_before_it, 0}, {&close_sends_what_was_accepted, 0},
+    {&close_is_for_every_handle, 0}, {&close_with_unread_bytes_is_a_reset_behind_the_fin, 0},
+    {&a_dropped_handle_sends_what_was_accepted_then_resets, 0},
+    {&a_handle_dropped_after_the_peers_end_is_a_clean_end, 0}, {&shut_wakes_a_waiting_writer, 0},
+    {&thousands_of_streams_come_and_go, 0}, {&every_end_wakes_who_waits_with_its_reason, 6})

@@ -337,28 +337,9 @@ START_TEST(a_transport_with_a_descriptor_needs_no_telling)
 }
 END_TEST
 
-int
-main(void)
-{
-	static const TTest *const *const list[] = {
-	    &a_transport_without_a_descriptor_carries_streams,
-	    &a_transport_is_closed_once_by_a_graceful_close,
-	    &a_failed_open_calls_nothing_of_the_transport,
-	    &a_transport_that_takes_nothing_ends_the_connection,
-	    &a_transport_with_a_descriptor_needs_no_telling};
-	Suite *suite = suite_create("api_transport");
-	TCase *tcase = tcase_create("api_transport");
-	SRunner *runner;
-	int failed;
-
-	tcase_set_timeout(tcase, RVT_TIMEOUT_S);
-	for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++)
-		tcase_add_test(tcase, *list[i]);
-	tcase_add_loop_test(tcase, a_result_outside_the_contract_ends_the_connection, 0, 10);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+RVT_MAIN_TABLE("api_transport", {&a_transport_without_a_descriptor_carries_streams, 0},
+    {&a_transport_is_closed_once_by_a_graceful_close, 0},
+    {&a_failed_open_calls_nothing_of_the_transport, 0},
+    {&a_transport_that_takes_nothing_ends_the_connection, 0},
+    {&a_transport_with_a_descriptor_needs_no_telling, 0},
+    {&a_result_outside_the_contract_ends_the_connection, 10})

@@ -215,25 +215,7 @@ START_TEST(long_idle_is_cheap)
 }
 END_TEST
 
-int
-main(void)
-{
-	static const TTest *const *const list[] = {&a_timer_fires_at_its_time_and_not_a_tick_later,
-	    &a_disarmed_timer_does_not_fire, &a_timer_arms_itself_again_and_removes_its_neighbour,
-	    &timers_of_different_ticks_fire_in_their_order, &long_idle_is_cheap};
-	Suite *suite = suite_create("timer");
-	TCase *tcase = tcase_create("timer");
-	SRunner *runner;
-	int failed;
-
-	tcase_set_timeout(tcase, RVT_TIMEOUT_S);
-	for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++)
-		tcase_add_test(tcase, *list[i]);
-	tcase_add_loop_test(tcase, the_wheel_agrees_with_a_list, 0, 4);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+RVT_MAIN_TABLE("timer", {&a_timer_fires_at_its_time_and_not_a_tick_later, 0},
+    {&a_disarmed_timer_does_not_fire, 0}, {&a_timer_arms_itself_again_and_removes_its_neighbour, 0},
+    {&timers_of_different_ticks_fire_in_their_order, 0}, {&long_idle_is_cheap, 0},
+    {&the_wheel_agrees_with_a_list, 4})
