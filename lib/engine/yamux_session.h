@@ -63,7 +63,8 @@ struct rv_yamux {
 	struct rv_rtt rtt;
 	uint64_t rtt_due;
 	bool ping_owed, ping_asked, pong_due;
-	bool ping_again; /* asked while one was in flight: that one is no answer, another follows it */
+	bool
+	    ping_again; /* asked while one was in flight: that one is no answer, another follows it */
 	uint32_t pong_us;
 	bool goaway_owed, goaway_sent;
 	uint32_t goaway_code;
