@@ -1,0 +1,94 @@
+/* test_upgrader.c - the entry where connections begin: bytes that were read before are not lost. */
+#include <config.h>
+
+#include "actors/runtime.h"
+#include "actors/upgrader.h"
+#include "lib/buf/slice.h"
+#include "tests/kit/raw.h"
+#include "tests/kit/run.h"
+#include "tests/kit/wire.h"
+
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define BODY 3000u
+
+static reeve_rt_t *rt;
+static int fd[2];
+
+static struct rva_upgrade
+begin(void)
+{
+	struct rva_upgrade up = {.role = REEVE_LISTENER};
+
+	ck_assert_int_eq(reeve_rt_create(&rt, NULL), 0);
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, fd), 0);
+	up.rt = rt;
+	ck_assert_int_eq(rv_fd_transport(&up.transport, rt->arena, fd[0]), 0);
+	return up;
+}
+
+/* n bytes as buffers of at most piece bytes. */
+static void
+put_chain(struct rv_chain *c, const uint8_t *p, size_t n, size_t piece)
+{
+	for (size_t at = 0, k; at < n; at += k) {
+		k = n - at < piece ? n - at : piece;
+		reeve_buf_t *b = rv_buf_alloc(rva_rt_pool(rt), k);
+
+		ck_assert_ptr_nonnull(b);
+		memcpy(b->slab->data + b->off, p + at, k);
+		ck_assert_int_eq(rv_chain_push(c, b), 0);
+	}
+}
+
+/* _i: how much of the opening frame had been read: nothing, part of its header, part of its body, all of it. */
+START_TEST(bytes_read_ahead_come_first)
+{
+	static const size_t ahead[] = {0, 7, 1000, 12 + BODY};
+	struct rva_upgrade up = begin();
+	struct rvt_bytes wire = {0};
+	struct rv_chain unread;
+	reeve_stream_t *s;
+	reeve_conn_t *c;
+
+	rvt_put_data(&wire, RVT_SYN | RVT_FIN, 1, BODY, 0);
+	rv_chain_init(&unread);
+	put_chain(&unread, wire.p, ahead[_i], 5 + 300 * (size_t)_i);
+	up.unread = &unread;
+	ck_assert_int_eq(rva_upgrade(&c, &up), 0);
+	ck_assert_uint_eq(unread.bytes, 0);
+	ck_assert_int_eq(
+	    write(fd[1], wire.p + ahead[_i], wire.n - ahead[_i]), (int)(wire.n - ahead[_i]));
+	ck_assert_int_eq(reeve_accept(reeve_conn_ctl(c), &s, rvt_slow(5000)), 0);
+	rvt_want_read(s, BODY, 0);
+	rvt_want_rc(s, 0);
+	reeve_close(s);
+	reeve_conn_destroy(c);
+	reeve_rt_destroy(rt);
+	close(fd[1]);
+	rvt_bytes_fini(&wire);
+}
+END_TEST
+
+START_TEST(filter_is_refused_and_the_transport_stays)
+{
+	struct rva_upgrade up = begin();
+	struct rv_filter none = {NULL};
+	reeve_conn_t *c = NULL;
+
+	up.filter = &none;
+	ck_assert_int_eq(rva_upgrade(&c, &up), REEVE_ENOTSUP);
+	ck_assert_ptr_null(c);
+	ck_assert_int_eq(write(fd[1], "x", 1), 1);
+	up.filter = NULL;
+	ck_assert_int_eq(rva_upgrade(&c, &up), 0);
+	reeve_conn_destroy(c);
+	reeve_rt_destroy(rt);
+	close(fd[1]);
+}
+END_TEST
+
+RVT_MAIN_TABLE(
+    "upgrader", {&bytes_read_ahead_come_first, 4}, {&filter_is_refused_and_the_transport_stays, 0})
