@@ -283,7 +283,6 @@ on_rst(struct reeve_stream *s, const struct rv_event *ev)
 {
 	int rc = ev->flags & RV_EVF_REFUSED ? REEVE_EREFUSED : REEVE_ERESET;
 
-	s->by = REEVE_BY_PEER;
 	rvq_cell32_put(&s->peer_code, ev->n);
 	s->shut = true;
 	end_out(s, rc);
@@ -300,8 +299,6 @@ on_gone(struct reeve_stream *s, const struct rv_event *ev)
 	if (s->waiting != NULL)
 		rva_timer_clear(&s->conn->w->wheel, &s->waiting->timer);
 	if (ev->flags & RV_EVF_ENDED) {
-		if (s->by == REEVE_BY_NONE)
-			s->by = (uint8_t)s->conn->reason.by;
 		end_out(s, rc);
 		end_in(s, rc);
 	}

@@ -62,7 +62,6 @@ struct reeve_stream {
 	uint32_t queued;    /* bytes of operations with the connection, not yet taken */
 	uint32_t consumed;  /* owed to the connection */
 
-	uint8_t by; /* enum reeve_by */
 	bool inbound;
 	bool shut_wanted, close_wanted; /* once every write before it has been handed over */
 	bool shut, closed,
