@@ -27,7 +27,9 @@ REEVE_BEGIN
 	X(EEXHAUSTED, 17, "stream ids used up")                            \
 	X(EEND, 18, "the peer closed the connection")                      \
 	X(ETRUNC, 19, "the connection ended inside a frame")               \
-	X(EDEAD, 20, "no sign of life from the peer")
+	X(EDEAD, 20, "no sign of life from the peer")                      \
+	X(ENOPROTO, 21, "no protocol in common with the peer")             \
+	X(EIDENTITY, 22, "the peer is not who it should be")
 
 enum reeve_err {
 	REEVE_OK = 0,
