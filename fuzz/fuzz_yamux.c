@@ -92,7 +92,7 @@ check(struct world *w)
 			continue;
 		grown += st->window - RV_WINDOW0;
 		if (st->rx == RV_RX_OPEN && !w->dead)
-			must(sum + (y->body_st == st ? y->body_left : 0) == st->window);
+			must(sum + (y->m.body_st == st ? y->m.body_left : 0) == st->window);
 	}
 	must(grown == y->win.grown && grown <= y->win.grow);
 	must(rv_arena_bytes(w->ar) < MEMORY_BOUND);
@@ -131,7 +131,7 @@ mend(struct world *w, struct rv_yhdr *h)
 		h->id = 1;
 	if ((h->flags & RV_YF_SYN) && (h->id & 1) == (w->e->cfg.role == REEVE_DIALER))
 		h->id++;
-	st = rv_idtab_get(&y->tab, h->id);
+	st = rv_idtab_get(&y->m.tab, h->id);
 	if (st != NULL)
 		h->flags &= (uint16_t)~RV_YF_SYN;
 	if (h->type == RV_Y_WINDOW || h->len <= RV_WINDOW0)
@@ -162,8 +162,8 @@ frame(struct world *w, const uint8_t *p)
 	body = h.type != RV_Y_DATA ? 0 : h.len < 65536 ? h.len : 65536;
 	feed(w, buf, RV_YHDR + (p[3] & 128 ? body : body / 2));
 	/* Mostly the rest too: bodies are all the same byte. */
-	while (!w->dead && ((struct rv_yamux *)w->e)->body_left > 0 && (p[3] & 64) == 0) {
-		body = ((struct rv_yamux *)w->e)->body_left;
+	while (!w->dead && ((struct rv_yamux *)w->e)->m.body_left > 0 && (p[3] & 64) == 0) {
+		body = ((struct rv_yamux *)w->e)->m.body_left;
 		feed(w, buf + RV_YHDR, body < 65536 ? body : 65536);
 		if (body > 1u << 20)
 			break;

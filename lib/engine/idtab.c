@@ -31,7 +31,7 @@ rv_idtab_fini(struct rv_idtab *t, struct rv_arena *ar)
 }
 
 static void
-place(struct rv_idtab *t, uint32_t id, struct rv_stream *st)
+place(struct rv_idtab *t, uint64_t id, struct rv_stream *st)
 {
 	uint32_t i = rv_idtab_slot(t, id);
 
@@ -69,7 +69,7 @@ rv_idtab_reserve(struct rv_idtab *t, struct rv_arena *ar)
 }
 
 void
-rv_idtab_put(struct rv_idtab *t, uint32_t id, struct rv_stream *st)
+rv_idtab_put(struct rv_idtab *t, uint64_t id, struct rv_stream *st)
 {
 	REEVE_ASSERT(id != 0 && 2 * (t->n + 1) <= t->cap);
 	place(t, id, st);
@@ -77,7 +77,7 @@ rv_idtab_put(struct rv_idtab *t, uint32_t id, struct rv_stream *st)
 }
 
 void
-rv_idtab_del(struct rv_idtab *t, struct rv_arena *ar, uint32_t id)
+rv_idtab_del(struct rv_idtab *t, struct rv_arena *ar, uint64_t id)
 {
 	uint32_t mask = t->cap - 1, i = rv_idtab_slot(t, id), j, home;
 

@@ -14,7 +14,7 @@
 struct rv_stream;
 
 struct rv_idtab_entry {
-	uint32_t id; /* 0: free */
+	uint64_t id; /* 0: free */
 	struct rv_stream *st;
 };
 
@@ -31,18 +31,18 @@ void rv_idtab_fini(struct rv_idtab *t, struct rv_arena *ar);
 /* Make room for one more.  REEVE_ENOMEM: nothing changed. */
 int rv_idtab_reserve(struct rv_idtab *t, struct rv_arena *ar);
 /* After rv_idtab_reserve; id is not in the table and not 0. */
-void rv_idtab_put(struct rv_idtab *t, uint32_t id, struct rv_stream *st);
+void rv_idtab_put(struct rv_idtab *t, uint64_t id, struct rv_stream *st);
 /* Shrinks now and then; a failed shrink is no failure.  id is in the table. */
-void rv_idtab_del(struct rv_idtab *t, struct rv_arena *ar, uint32_t id);
+void rv_idtab_del(struct rv_idtab *t, struct rv_arena *ar, uint64_t id);
 
 static inline uint32_t
-rv_idtab_slot(const struct rv_idtab *t, uint32_t id)
+rv_idtab_slot(const struct rv_idtab *t, uint64_t id)
 {
 	return (uint32_t)((id * t->mult) >> t->shift);
 }
 
 static inline struct rv_stream *
-rv_idtab_get(const struct rv_idtab *t, uint32_t id)
+rv_idtab_get(const struct rv_idtab *t, uint64_t id)
 {
 	if (t->v == NULL || id == 0)
 		return NULL;

@@ -72,9 +72,9 @@ rv_refusals_fini(struct rv_refusals *r, struct rv_arena *ar)
 }
 
 int
-rv_refusals_push(struct rv_refusals *r, struct rv_arena *ar, uint32_t id)
+rv_refusals_push(struct rv_refusals *r, struct rv_arena *ar, uint64_t id)
 {
-	uint32_t *v;
+	uint64_t *v;
 
 	if (r->n == r->cap && r->at > 0) {
 		r->n -= r->at;
@@ -95,7 +95,7 @@ rv_refusals_push(struct rv_refusals *r, struct rv_arena *ar, uint32_t id)
 	return 0;
 }
 
-uint32_t
+uint64_t
 rv_refusals_pop(struct rv_refusals *r, struct rv_arena *ar)
 {
 	if (r->at == r->n) {

@@ -34,15 +34,15 @@ void rv_pongs_drop(struct rv_pongs *p, uint32_t k);
  * memory is a reason to refuse. */
 struct rv_refusals {
 	uint32_t n, at, cap;
-	uint32_t *v;
-	uint32_t own[RV_REFUSALS_INLINE];
+	uint64_t *v;
+	uint64_t own[RV_REFUSALS_INLINE];
 };
 void rv_refusals_init(struct rv_refusals *r);
 void rv_refusals_fini(struct rv_refusals *r, struct rv_arena *ar);
 /* REEVE_ELIMIT, REEVE_ENOMEM. */
-int rv_refusals_push(struct rv_refusals *r, struct rv_arena *ar, uint32_t id);
+int rv_refusals_push(struct rv_refusals *r, struct rv_arena *ar, uint64_t id);
 /* The oldest, or 0 when there is none (and then the memory goes back). */
-uint32_t rv_refusals_pop(struct rv_refusals *r, struct rv_arena *ar);
+uint64_t rv_refusals_pop(struct rv_refusals *r, struct rv_arena *ar);
 static inline bool
 rv_refusals_any(const struct rv_refusals *r)
 {

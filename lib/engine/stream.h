@@ -10,7 +10,7 @@
 #include "lib/buf/slice.h"
 
 struct rv_stream {
-	uint32_t id;       /* immutable */
+	uint64_t id;       /* immutable: key of the table, which for yamux is the id of the wire */
 	uint32_t flags;    /* owed frames, facts and list memberships: RV_ST_* below */
 	uint8_t tx, rx;    /* states of the halves: half.h */
 	uint16_t events;   /* pending RV_EV_* for notify, one bit each */
@@ -22,12 +22,11 @@ struct rv_stream {
 	uint32_t consumed;    /* let go by the application since the last update */
 	uint32_t unread;      /* handed over and not yet let go */
 	uint32_t owed;        /* credit evaluated and not yet sent */
-	uint64_t updated;     /* t: last window update; of a closed stream: when it is reset */
-	struct rv_chain out;  /* bytes not yet in a gather */
 	uint32_t rst_code;
-	uint32_t taken;   /* not yet reported RV_EV_TAKEN */
-	uint32_t deficit; /* bytes left of this round's quantum */
-	uint32_t reserved2;
+	uint64_t updated;    /* t: last window update; of a closed stream: when it is reset */
+	struct rv_chain out; /* bytes not yet in a gather */
+	uint32_t taken;      /* not yet reported RV_EV_TAKEN */
+	uint32_t deficit;    /* bytes left of this round's quantum */
 	struct rv_stream *ready_next;  /* round robin of streams with bytes and credit */
 	struct rv_stream *ctl_next;    /* streams that owe a control frame */
 	struct rv_stream *notify_next; /* streams with pending events */

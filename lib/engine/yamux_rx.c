@@ -6,56 +6,17 @@
 #include <config.h>
 
 #include "lib/engine/yamux_session.h"
-#include "lib/check.h"
 #include "lib/config.h"
 
 #include <string.h>
 
-static void
-emit(struct rv_yamux *y, const struct rv_event *ev)
-{
-	if (y->room > 0)
-		y->room--;
-	y->e.cfg.sink.emit(y->e.cfg.sink.ctx, ev);
-}
-
-/* At least n emits are possible? */
-static inline bool
-room_for(struct rv_yamux *y, unsigned n)
-{
-	if (y->room < n)
-		y->room = y->e.cfg.sink.room(y->e.cfg.sink.ctx);
-	return y->room >= n;
-}
-
-static void
-emit_stream(
-    struct rv_yamux *y, struct rv_stream *st, enum rv_ev_kind kind, uint32_t n, unsigned flags)
-{
-	struct rv_event ev = {.st = st, .n = n, .kind = (uint16_t)kind, .flags = (uint16_t)flags};
-
-	emit(y, &ev);
-}
-
 /* --- streams */
-
-static int
-refuse(struct rv_yamux *y, uint32_t id)
-{
-	int rc = rv_refusals_push(&y->refusals, y->e.cfg.arena, id);
-
-	rvq_counter_add(&y->e.stats.refused, 1);
-	if (rc == 0)
-		return 0;
-	return rv_yamux_fail(y, rc == REEVE_ELIMIT ? RV_YMSG_REFUSALS : RV_YMSG_REFUSE_MEM);
-}
 
 /* A new stream: judge, then make it (*out) or refuse it (*out NULL). */
 static int
 rx_syn(struct rv_yamux *y, const struct rv_yhdr *h, struct rv_stream **out)
 {
-	struct rv_engine *e = &y->e;
-	const reeve_cfg_t *c = &e->cfg.user;
+	struct rv_engine *e = &y->m.e;
 	uint32_t theirs = e->cfg.role == REEVE_DIALER ? 0 : 1;
 
 	if ((h->id & 1) != theirs)
@@ -68,45 +29,7 @@ rx_syn(struct rv_yamux *y, const struct rv_yhdr *h, struct rv_stream **out)
 		return rv_yamux_fail(y, RV_YMSG_BODY0);
 	if (h->type == RV_Y_WINDOW && h->len > UINT32_MAX - RV_WINDOW0)
 		return rv_yamux_fail(y, RV_YMSG_CREDIT);
-	if (e->refusing || y->nin >= c->max_in || y->undead >= c->max_in ||
-	    e->nunaccepted >= c->accept_backlog || rv_yamux_budget(y) >= 2)
-		return refuse(y, h->id);
-	*out = rv_yamux_new(y, h->id, RV_ST_NEED_ACK | RV_ST_UNACCEPTED);
-	if (*out == NULL)
-		return refuse(y, h->id);
-	emit_stream(y, *out, RV_EV_OPEN, 0, 0);
-	return 0;
-}
-
-static int
-rx_rst(struct rv_yamux *y, struct rv_stream *st, uint32_t code)
-{
-	unsigned flags = st->flags & RV_ST_UNACKED ? RV_EVF_REFUSED : 0;
-	bool early = (st->flags & RV_ST_UNACCEPTED) != 0;
-
-	rvq_counter_add(&y->e.stats.resets_in, 1);
-	if (rv_tx_step(st, RV_TXE_RST) == RV_CLEAR)
-		rv_yamux_drop_queue(y, st);
-	if (rv_rx_step(st, RV_RXE_RST) == RV_TELL && !(st->flags & RV_ST_CLOSED))
-		emit_stream(y, st, RV_EV_RST, code, flags);
-	if (st->flags & RV_ST_TABLED)
-		rv_yamux_end_stream(y, st);
-	if (early && !rv_bucket_take(&y->churn, y->now))
-		return rv_yamux_fail(y, RV_YMSG_CHURN);
-	return 0;
-}
-
-static void
-rx_fin(struct rv_yamux *y, struct rv_stream *st)
-{
-	if (rv_rx_step(st, RV_RXE_FIN) == RV_TELL && !(st->flags & RV_ST_CLOSED))
-		emit_stream(y, st, RV_EV_FIN, 0, 0);
-	/* Credit is of no use to a peer that sends no more; a closed stream goes on lingering
-	 * for our own bytes. */
-	if (!(st->flags & RV_ST_CLOSED))
-		rv_yamux_wait_del(y, st);
-	st->owed = 0;
-	rv_yamux_check_end(y, st);
+	return rv_mux_rx_open(&y->m, h->id, RV_ST_NEED_ACK | RV_ST_UNACCEPTED, out);
 }
 
 /* A frame with SYN or RST: *out becomes the new stream, stays, or NULL when the rest of the frame
@@ -121,7 +44,7 @@ rx_begin_end(struct rv_yamux *y, const struct rv_yhdr *h, struct rv_stream **out
 		return rc;
 	st = *out;
 	*out = NULL;
-	return rx_rst(y, st, h->type == RV_Y_WINDOW ? h->len : 0);
+	return rv_mux_rx_rst(&y->m, st, h->type == RV_Y_WINDOW ? h->len : 0);
 }
 
 /* What DATA and WINDOW have in common: *out is the stream, or NULL when the frame is to be
@@ -133,14 +56,14 @@ rx_flags(struct rv_yamux *y, const struct rv_yhdr *h, struct rv_stream **out)
 
 	if (h->id == 0)
 		return rv_yamux_fail(y, RV_YMSG_ID0);
-	*out = rv_yamux_find(y, h->id);
+	*out = rv_mux_find(&y->m, h->id);
 	if (h->flags & (RV_YF_SYN | RV_YF_RST)) {
 		rc = rx_begin_end(y, h, out);
 		if (rc != 0)
 			return rc;
 	}
 	if (*out != NULL && ((*out)->flags & RV_ST_UNACKED))
-		rv_yamux_answered(y, *out);
+		rv_mux_answered(&y->m, *out);
 	return 0;
 }
 
@@ -150,17 +73,17 @@ rx_data(struct rv_yamux *y, const struct rv_yhdr *h)
 	struct rv_stream *st = NULL;
 	int rc = rx_flags(y, h, &st);
 
-	y->body_left = y->body_len = h->len;
-	y->body_st = NULL;
+	y->m.body_left = y->m.body_len = h->len;
+	y->m.body_st = NULL;
 	if (rc != 0 || st == NULL)
 		return rc;
 	if (!rv_window_charge(st, h->len))
 		return rv_yamux_fail(y, RV_YMSG_OVERRUN);
-	y->body_fin = (h->flags & RV_YF_FIN) != 0;
+	y->m.body_fin = (h->flags & RV_YF_FIN) != 0;
 	if (h->len > 0)
-		y->body_st = st;
-	else if (y->body_fin)
-		rx_fin(y, st);
+		y->m.body_st = st;
+	else if (y->m.body_fin)
+		rv_mux_rx_fin(&y->m, st);
 	return 0;
 }
 
@@ -174,53 +97,13 @@ rx_window(struct rv_yamux *y, const struct rv_yhdr *h)
 		return rc;
 	if (!rv_window_credit(st, h->len))
 		return rv_yamux_fail(y, RV_YMSG_CREDIT);
-	if (rv_yamux_sendable(st)) {
+	if (rv_mux_sendable(st)) {
 		st->flags &= ~RV_ST_STALLED;
-		rv_yamux_ready_add(y, st);
+		rv_mux_ready_add(&y->m, st);
 	}
 	if (h->flags & RV_YF_FIN)
-		rx_fin(y, st);
+		rv_mux_rx_fin(&y->m, st);
 	return 0;
-}
-
-/* Part of a body: n bytes at off. */
-static void
-rx_body(struct rv_yamux *y, struct rv_slab *slab, uint32_t off, uint32_t n)
-{
-	struct rv_stream *st = y->body_st;
-	struct rv_engine_stats *s = &y->e.stats;
-	struct rv_event ev;
-
-	rvq_counter_add(&s->bytes_in, n);
-	y->body_left -= n;
-	if (st == NULL)
-		return;
-	switch (rv_rx_step(st, RV_RXE_DATA)) {
-	case RV_DELIVER:
-		st->unread += n;
-		rvq_counter_add(&s->unread, n);
-		ev = (struct rv_event){.st = st,
-		    .slab = slab,
-		    .off = off,
-		    .len = n,
-		    .n = y->body_len,
-		    .kind = RV_EV_DATA};
-		emit(y, &ev);
-		break;
-	case RV_OWE_RST:
-		st->flags |= RV_ST_RST;
-		rv_yamux_ctl_add(y, st);
-		break;
-	default:
-		break;
-	}
-	if (y->body_left > 0)
-		return;
-	/* Asked again: the emit may have ended the stream. */
-	st = y->body_st;
-	y->body_st = NULL;
-	if (st != NULL && y->body_fin)
-		rx_fin(y, st);
 }
 
 /* --- the session */
@@ -232,18 +115,18 @@ rx_ping(struct rv_yamux *y, const struct rv_yhdr *h)
 
 	if (h->flags & RV_YF_SYN) {
 		if (rv_pongs_push(&y->pongs, h->len))
-			rvq_counter_add(&y->e.stats.pings_in, 1);
+			rvq_counter_add(&y->m.e.stats.pings_in, 1);
 		else
-			rvq_counter_add(&y->e.stats.pongs_dropped, 1);
+			rvq_counter_add(&y->m.e.stats.pongs_dropped, 1);
 		return;
 	}
 	if (!(h->flags & RV_YF_ACK))
 		return;
-	us = rv_rtt_pong(&y->rtt, h->len, y->now);
+	us = rv_rtt_pong(&y->rtt, h->len, y->m.now);
 	if (us == 0)
 		return;
-	rvq_counter_set(&y->e.stats.rtt_us, rv_rtt_min(&y->rtt));
-	y->rtt_due = y->now + RV_RTT_INTERVAL_US;
+	rvq_counter_set(&y->m.e.stats.rtt_us, rv_rtt_min(&y->rtt));
+	y->rtt_due = y->m.now + RV_RTT_INTERVAL_US;
 	if (y->ping_asked) {
 		y->ping_asked = false;
 		y->pong_due = true;
@@ -258,7 +141,7 @@ rx_ping(struct rv_yamux *y, const struct rv_yhdr *h)
 static void
 rx_goaway(struct rv_yamux *y, const struct rv_yhdr *h)
 {
-	reeve_reason_t *r = &y->e.reason;
+	reeve_reason_t *r = &y->m.e.reason;
 
 	/* News only: the first, and the first with a code. */
 	if (y->away && (h->len == 0 || y->away_code != 0))
@@ -281,7 +164,7 @@ rx_header(struct rv_yamux *y, const uint8_t *p)
 	rv_yhdr_get(&h, p);
 	if (h.version != 0)
 		return rv_yamux_fail(y, RV_YMSG_VERSION);
-	rvq_counter_add(&y->e.stats.frames_in, 1);
+	rvq_counter_add(&y->m.e.stats.frames_in, 1);
 	switch (h.type) {
 	case RV_Y_DATA:
 		return rx_data(y, &h);
@@ -325,8 +208,8 @@ next_header(struct rv_yamux *y, const uint8_t *p, uint32_t *pos, uint32_t len)
 static void
 rx_alive(struct rv_yamux *y, uint64_t now)
 {
-	y->now = y->last_rx = now;
-	if (now < y->rtt_due || y->rtt.inflight || y->e.cfg.user.keepalive_ms == REEVE_OFF)
+	y->m.now = y->last_rx = now;
+	if (now < y->rtt_due || y->rtt.inflight || y->m.e.cfg.user.keepalive_ms == REEVE_OFF)
 		return;
 	y->ping_owed = true;
 	y->rtt_due = now + RV_RTT_INTERVAL_US;
@@ -340,22 +223,22 @@ rv_yamux_feed(struct rv_engine *e, struct rv_slab *slab, uint32_t off, uint32_t 
 	uint32_t pos = 0, n;
 	int rc;
 
-	if (y->dead || e->ended)
-		return y->dead ? e->reason.rc : REEVE_ECLOSED;
+	if (y->m.dead || e->ended)
+		return y->m.dead ? e->reason.rc : REEVE_ECLOSED;
 	if (len > 0)
 		rx_alive(y, now);
-	y->room = 0;
+	y->m.room = 0;
 	(void)rv_yamux_notify(e);
 	while (pos < len) {
-		if (y->body_left > 0) {
-			if (y->body_st != NULL && !room_for(y, 2))
+		if (y->m.body_left > 0) {
+			if (y->m.body_st != NULL && !rv_mux_room(&y->m, 2))
 				break;
-			n = len - pos < y->body_left ? len - pos : y->body_left;
-			rx_body(y, slab, off + pos, n);
+			n = len - pos < y->m.body_left ? len - pos : y->m.body_left;
+			rv_mux_rx_body(&y->m, slab, off + pos, n);
 			pos += n;
 			continue;
 		}
-		if (!room_for(y, RV_EV_PER_FRAME))
+		if (!rv_mux_room(&y->m, RV_EV_PER_FRAME))
 			break;
 		h = next_header(y, base, &pos, len);
 		rc = h == NULL ? 0 : rx_header(y, h);
@@ -370,7 +253,7 @@ rv_yamux_feed_end(struct rv_engine *e)
 {
 	struct rv_yamux *y = (struct rv_yamux *)e;
 
-	if (y->dead || (y->hdr_have == 0 && y->body_left == 0))
+	if (y->m.dead || (y->hdr_have == 0 && y->m.body_left == 0))
 		return 0;
 	return rv_yamux_fail(y, RV_YMSG_TRUNCATED);
 }
@@ -381,68 +264,31 @@ static bool
 notify_session(struct rv_yamux *y)
 {
 	if (y->pong_due) {
-		if (!room_for(y, 1))
+		if (!rv_mux_room(&y->m, 1))
 			return false;
 		y->pong_due = false;
-		emit_stream(y, NULL, RV_EV_PONG, y->pong_us, 0);
+		rv_mux_emit(&y->m, NULL, RV_EV_PONG, y->pong_us, 0);
 	}
 	if (y->away_due) {
-		if (!room_for(y, 1))
+		if (!rv_mux_room(&y->m, 1))
 			return false;
 		y->away_due = false;
-		emit_stream(y, NULL, RV_EV_GOAWAY, y->away_code, 0);
+		rv_mux_emit(&y->m, NULL, RV_EV_GOAWAY, y->away_code, 0);
 	}
-	if (y->slot_due) {
-		if (!room_for(y, 1))
+	if (y->m.slot_due) {
+		if (!rv_mux_room(&y->m, 1))
 			return false;
-		y->slot_due = false;
-		emit_stream(y, NULL, RV_EV_SLOT, 0, 0);
+		y->m.slot_due = false;
+		rv_mux_emit(&y->m, NULL, RV_EV_SLOT, 0, 0);
 	}
 	return true;
-}
-
-/* The first of the list has nothing pending any more: off the list, and gone if it is time. */
-static void
-notify_done(struct rv_yamux *y, struct rv_stream *st)
-{
-	y->notify.head = st->notify_next;
-	if (y->notify.head == NULL)
-		y->notify.tail = NULL;
-	st->flags &= ~RV_ST_IN_NOTIFY;
-	if ((st->flags & (RV_ST_TABLED | RV_ST_IN_READY | RV_ST_IN_CTL)) != 0 || st->inflight > 0)
-		return;
-	REEVE_ASSERT(!(st->flags & (RV_ST_GONE | RV_ST_WAITING)) && st->out.bytes == 0);
-	st->flags |= RV_ST_GONE;
-	rv_yamux_forget_unread(y, st);
-	y->undead--;
-	emit_stream(y, st, RV_EV_GONE, 0, y->e.ended ? RV_EVF_ENDED : 0);
 }
 
 bool
 rv_yamux_notify(struct rv_engine *e)
 {
 	struct rv_yamux *y = (struct rv_yamux *)e;
-	struct rv_stream *st;
-	uint32_t n;
 
-	y->room = 0;
-	if (!notify_session(y))
-		return false;
-	while ((st = y->notify.head) != NULL) {
-		if (!room_for(y, 1))
-			return false;
-		if (e->ended)
-			st->taken = st->events = 0;
-		if (st->taken > 0) {
-			n = st->taken;
-			st->taken = 0;
-			emit_stream(y, st, RV_EV_TAKEN, n, 0);
-		} else if (st->events & 1u << RV_EV_CLOSING) {
-			st->events = 0;
-			emit_stream(y, st, RV_EV_CLOSING, 0, 0);
-		} else {
-			notify_done(y, st);
-		}
-	}
-	return true;
+	y->m.room = 0;
+	return notify_session(y) && rv_mux_notify(&y->m);
 }

@@ -1,8 +1,6 @@
 /* yamux_tx.c - the yamux engine: frames out.
  *
- * Order in one drain: pongs, our ping, go-away, refusals, what streams owe, then bodies by
- * deficit round robin.  Bodies can be cut anywhere, so a round is exactly a quantum and the
- * deficit is only what a full gather left over.  SYN and ACK ride on whatever frame of their
+ * Order in one drain: pongs, our ping, go-away, refusals, what streams owe, then bodies.  SYN and ACK ride on whatever frame of their
  * stream leaves first.  FIN is a frame of its own behind the last byte, never on a frame with a
  * body: hashicorp/yamux 0.1.2 looks at the flags before it stores the body, so a reader that FIN
  * wakes in between sees the end and the bytes are lost (seen in tests/interop).  A reset goes
@@ -18,7 +16,7 @@ static void
 put(struct rv_yamux *y, struct rv_gather *g, struct rv_yhdr h)
 {
 	rv_yhdr_put(rv_gather_reserve(g, RV_YHDR), &h);
-	rvq_counter_add(&y->e.stats.frames_out, 1);
+	rvq_counter_add(&y->m.e.stats.frames_out, 1);
 }
 
 /* The flags that the next frame of st carries anyway; they are no longer owed. */
@@ -39,7 +37,7 @@ static void
 put_window(
     struct rv_yamux *y, struct rv_gather *g, struct rv_stream *st, unsigned flags, uint32_t len)
 {
-	struct rv_yhdr h = {.type = RV_Y_WINDOW, .id = st->id, .len = len};
+	struct rv_yhdr h = {.type = RV_Y_WINDOW, .id = (uint32_t)st->id, .len = len};
 
 	h.flags = (uint16_t)(take_flags(st) | flags);
 	put(y, g, h);
@@ -61,7 +59,7 @@ static void
 tx_session(struct rv_yamux *y, struct rv_gather *g)
 {
 	struct rv_yhdr h = {.type = RV_Y_PING, .flags = RV_YF_ACK};
-	uint32_t k = 0, id;
+	uint32_t k = 0;
 
 	for (; k < y->pongs.n && rv_gather_room(g); k++) {
 		h.len = y->pongs.v[k];
@@ -72,21 +70,20 @@ tx_session(struct rv_yamux *y, struct rv_gather *g)
 	if (y->ping_owed && !y->rtt.inflight && rv_gather_room(g)) {
 		y->ping_owed = false;
 		h.flags = RV_YF_SYN;
-		h.len = rv_rtt_sent(&y->rtt, y->now);
+		h.len = rv_rtt_sent(&y->rtt, y->m.now);
 		put(y, g, h);
 	}
 	tx_goaway(y, g);
 	h.type = RV_Y_WINDOW;
 	h.flags = RV_YF_RST;
 	h.len = 0;
-	while (rv_refusals_any(&y->refusals) && rv_gather_room(g)) {
-		id = rv_refusals_pop(&y->refusals, y->e.cfg.arena);
-		h.id = id;
+	while (rv_refusals_any(&y->m.refusals) && rv_gather_room(g)) {
+		h.id = (uint32_t)rv_refusals_pop(&y->m.refusals, y->m.e.cfg.arena);
 		put(y, g, h);
-		rvq_counter_add(&y->e.stats.resets_out, 1);
+		rvq_counter_add(&y->m.e.stats.resets_out, 1);
 	}
-	if (y->refusals.n > 0 && !rv_refusals_any(&y->refusals))
-		(void)rv_refusals_pop(&y->refusals, y->e.cfg.arena);
+	if (y->m.refusals.n > 0 && !rv_refusals_any(&y->m.refusals))
+		(void)rv_refusals_pop(&y->m.refusals, y->m.e.cfg.arena);
 }
 
 /* --- what a stream owes */
@@ -95,19 +92,22 @@ static void
 tx_rst(struct rv_yamux *y, struct rv_gather *g, struct rv_stream *st)
 {
 	put(y, g,
-	    (struct rv_yhdr){
-		.type = RV_Y_WINDOW, .flags = RV_YF_RST, .id = st->id, .len = st->rst_code});
-	rvq_counter_add(&y->e.stats.resets_out, 1);
+	    (struct rv_yhdr){.type = RV_Y_WINDOW,
+		.flags = RV_YF_RST,
+		.id = (uint32_t)st->id,
+		.len = st->rst_code});
+	rvq_counter_add(&y->m.e.stats.resets_out, 1);
 	(void)rv_tx_step(st, RV_TXE_SENT_RST);
 	(void)rv_rx_step(st, RV_RXE_RESET);
 	st->flags &= ~RV_ST_RST;
-	rv_yamux_end_stream(y, st);
+	rv_mux_end_stream(&y->m, st);
 }
 
 /* At most three frames, so one look at the gather's room is enough. */
-static void
-tx_owed(struct rv_yamux *y, struct rv_gather *g, struct rv_stream *st)
+void
+rv_yamux_owed(struct rv_mux *m, struct rv_gather *g, struct rv_stream *st)
 {
+	struct rv_yamux *y = (struct rv_yamux *)m;
 	uint32_t credit = st->owed;
 
 	if (st->tx != RV_TX_RESET) {
@@ -118,8 +118,8 @@ tx_owed(struct rv_yamux *y, struct rv_gather *g, struct rv_stream *st)
 		if (st->tx == RV_TX_SHUT && st->out.bytes == 0) {
 			put_window(y, g, st, RV_YF_FIN, 0);
 			(void)rv_tx_step(st, RV_TXE_SENT_FIN);
-			rv_yamux_check_end(y, st);
-		} else if ((st->flags & (RV_ST_SYN | RV_ST_ACK)) && !rv_yamux_sendable(st)) {
+			rv_mux_check_end(&y->m, st);
+		} else if ((st->flags & (RV_ST_SYN | RV_ST_ACK)) && !rv_mux_sendable(st)) {
 			put_window(y, g, st, 0, 0);
 		}
 	}
@@ -128,170 +128,24 @@ tx_owed(struct rv_yamux *y, struct rv_gather *g, struct rv_stream *st)
 		tx_rst(y, g, st);
 }
 
-static void
-tx_control(struct rv_yamux *y, struct rv_gather *g)
-{
-	struct rv_stream *st;
-
-	while ((st = y->ctl.head) != NULL && rv_gather_room(g)) {
-		y->ctl.head = st->ctl_next;
-		if (y->ctl.head == NULL)
-			y->ctl.tail = NULL;
-		st->flags &= ~RV_ST_IN_CTL;
-		if (st->flags & RV_ST_TABLED)
-			tx_owed(y, g, st);
-		else
-			rv_yamux_note(y, st);
-	}
-}
-
 /* --- bodies */
 
-/* The first n bytes of the first buffer of st are copied; held: bytes copied since the last
- * account. */
-static void
-tx_copy(struct rv_gather *g, struct rv_stream *st, uint32_t n, uint32_t *held)
-{
-	reeve_buf_t *b = st->out.head;
-
-	rv_gather_stage(g, rv_buf_data(b), n);
-	*held += n;
-	if (n < b->len) {
-		rv_chain_skip(&st->out, n);
-		return;
-	}
-	(void)rv_chain_pop(&st->out);
-	if (st->flags & RV_ST_PART) {
-		/* An earlier part was referenced and may still be on its way. */
-		st->flags &= ~RV_ST_PART;
-		rv_gather_account(g, st, *held, b);
-		*held = 0;
-	} else {
-		rv_buf_unref(b);
-	}
-}
-
-static void
-tx_ref(struct rv_gather *g, struct rv_stream *st, uint32_t n, uint32_t *held)
-{
-	reeve_buf_t *b = st->out.head;
-
-	rv_gather_ref(g, rv_buf_data(b), n);
-	if (n < b->len) {
-		rv_chain_skip(&st->out, n);
-		st->flags |= RV_ST_PART;
-		b = NULL;
-	} else {
-		(void)rv_chain_pop(&st->out);
-		st->flags &= ~RV_ST_PART;
-	}
-	rv_gather_account(g, st, *held + n, b);
-	*held = 0;
-}
-
-/* Up to want bytes of st into g, as many as it has room for.  Returns how many. */
-static uint32_t
-tx_body(struct rv_yamux *y, struct rv_gather *g, struct rv_stream *st, uint32_t want)
-{
-	uint32_t done = 0, held = 0, n;
-
-	while (done < want && st->out.head != NULL) {
-		n = st->out.head->len < want - done ? st->out.head->len : want - done;
-		/* The header took one of the three that rv_gather_room saw: a first piece always
-		 * fits. */
-		if (g->niov + 2 > RV_IOV_MAX || g->nacct + 2 > RV_ACCT_MAX)
-			break;
-		if (n >= RV_STAGE_MAX) {
-			tx_ref(g, st, n, &held);
-		} else {
-			if (g->stage_used + n > RV_STAGE_SIZE)
-				break;
-			tx_copy(g, st, n, &held);
-			rvq_counter_add(&y->e.stats.copied_out, n);
-		}
-		done += n;
-	}
-	if (held > 0)
-		rv_gather_account(g, st, held, NULL);
-	return done;
-}
-
 /* One DATA frame of at most max bytes.  Returns its body's length. */
-static uint32_t
-tx_frame(struct rv_yamux *y, struct rv_gather *g, struct rv_stream *st, uint32_t max)
+uint32_t
+rv_yamux_frame(struct rv_mux *m, struct rv_gather *g, struct rv_stream *st, uint32_t max)
 {
 	uint32_t want = max < st->send_credit ? max : st->send_credit;
-	struct rv_yhdr h = {.type = RV_Y_DATA, .id = st->id};
+	struct rv_yhdr h = {.type = RV_Y_DATA, .id = (uint32_t)st->id};
 	uint8_t *p = rv_gather_reserve(g, RV_YHDR);
 
-	h.len = tx_body(y, g, st, want);
+	h.len = rv_mux_tx_body(m, g, st, want);
 	REEVE_ASSERT(h.len > 0);
 	st->send_credit -= h.len;
 	h.flags = take_flags(st);
 	rv_yhdr_put(p, &h);
-	rvq_counter_add(&y->e.stats.frames_out, 1);
-	rvq_counter_add(&y->e.stats.bytes_out, h.len);
+	rvq_counter_add(&m->e.stats.frames_out, 1);
+	rvq_counter_add(&m->e.stats.bytes_out, h.len);
 	return h.len;
-}
-
-/* The first of the ready list has nothing more to send, or may not. */
-static void
-tx_unready(struct rv_yamux *y, struct rv_stream *st)
-{
-	y->ready.head = st->ready_next;
-	if (y->ready.head == NULL)
-		y->ready.tail = NULL;
-	st->flags &= ~RV_ST_IN_READY;
-	st->deficit = 0;
-	if (!(st->flags & RV_ST_TABLED)) {
-		rv_yamux_note(y, st);
-		return;
-	}
-	if (st->out.bytes > 0 && st->send_credit == 0 && !(st->flags & RV_ST_STALLED)) {
-		st->flags |= RV_ST_STALLED;
-		rvq_counter_add(&y->e.stats.stalls_window, 1);
-	}
-	if ((st->flags & RV_ST_RST) || (st->tx == RV_TX_SHUT && st->out.bytes == 0))
-		rv_yamux_ctl_add(y, st);
-	rv_yamux_check_end(y, st);
-}
-
-static void
-tx_rotate(struct rv_yamux *y, struct rv_stream *st)
-{
-	if (st->ready_next == NULL)
-		return;
-	y->ready.head = st->ready_next;
-	y->ready.tail->ready_next = st;
-	y->ready.tail = st;
-	st->ready_next = NULL;
-}
-
-/* Deficit round robin: M. Shreedhar, G. Varghese, "Efficient fair queueing using deficit round
- * robin" (1995). */
-static void
-tx_data(struct rv_yamux *y, struct rv_gather *g)
-{
-	uint32_t max = y->e.cfg.user.split, quantum, n;
-	struct rv_stream *st;
-
-	if (max == 0)
-		max = y->ready.head == y->ready.tail ? RV_Y_ALONE : RV_Y_QUANTUM;
-	quantum = max > RV_Y_QUANTUM ? max : RV_Y_QUANTUM;
-	while ((st = y->ready.head) != NULL && rv_gather_room(g)) {
-		if (!rv_yamux_sendable(st)) {
-			tx_unready(y, st);
-			continue;
-		}
-		if (st->deficit == 0 || st->deficit > quantum)
-			st->deficit = quantum;
-		n = tx_frame(y, g, st, st->deficit < max ? st->deficit : max);
-		st->deficit -= n;
-		if (!rv_yamux_sendable(st))
-			tx_unready(y, st);
-		else if (st->deficit == 0)
-			tx_rotate(y, st);
-	}
 }
 
 size_t
@@ -299,19 +153,22 @@ rv_yamux_drain(struct rv_engine *e, struct rv_gather *g, uint64_t now)
 {
 	struct rv_yamux *y = (struct rv_yamux *)e;
 	size_t before = g->bytes;
+	uint32_t max = e->cfg.user.split;
 
-	y->now = now;
+	y->m.now = now;
 	if (e->ended)
 		return 0;
-	if (y->dead) {
+	if (y->m.dead) {
 		tx_goaway(y, g);
 		return g->bytes - before;
 	}
 	tx_session(y, g);
-	tx_control(y, g);
-	tx_data(y, g);
-	if (y->ctl.head != NULL)
-		tx_control(y, g); /* FINs and resets behind bodies that left just now */
+	rv_mux_tx_control(&y->m, g);
+	if (max == 0)
+		max = y->m.ready.head == y->m.ready.tail ? RV_Y_ALONE : RV_QUANTUM;
+	rv_mux_tx_data(&y->m, g, max);
+	if (y->m.ctl.head != NULL)
+		rv_mux_tx_control(&y->m, g); /* FINs and resets behind bodies that left just now */
 	return g->bytes - before;
 }
 
@@ -322,8 +179,8 @@ rv_yamux_has_output(const struct rv_engine *e)
 
 	if (e->ended)
 		return false;
-	if (y->dead)
+	if (y->m.dead)
 		return y->goaway_owed;
-	return y->ready.head != NULL || y->ctl.head != NULL || y->pongs.n > 0 || y->goaway_owed ||
-	    (y->ping_owed && !y->rtt.inflight) || rv_refusals_any(&y->refusals);
+	return y->m.ready.head != NULL || y->m.ctl.head != NULL || y->pongs.n > 0 ||
+	    y->goaway_owed || (y->ping_owed && !y->rtt.inflight) || rv_refusals_any(&y->m.refusals);
 }

@@ -212,7 +212,7 @@ rvt_rig_fini(struct rvt_rig *r)
 		ck_assert_uint_eq(r->e->nunacked, 0);
 		ck_assert_uint_eq(r->e->nunaccepted, 0);
 		ck_assert_uint_eq(rvq_counter_get(&r->e->stats.unread), 0);
-		ck_assert_uint_eq(((struct rv_yamux *)r->e)->undead, 0);
+		ck_assert_uint_eq(((struct rv_yamux *)r->e)->m.undead, 0);
 		ck_assert_uint_eq(((struct rv_yamux *)r->e)->win.grown, 0);
 		r->e->ops->destroy(r->e);
 	}

@@ -90,7 +90,7 @@ conserved(void)
 			sum += st->window - RV_WINDOW0;
 			if (st->rx == RV_RX_OPEN)
 				RVT_CHECK((uint64_t)st->recv_credit + st->consumed + st->unread +
-					(y->body_st == st ? y->body_left : 0) ==
+					(y->m.body_st == st ? y->m.body_left : 0) ==
 				    st->window);
 			peer = other == NULL ? NULL : other->st;
 			if (peer != NULL)

@@ -441,8 +441,8 @@ START_TEST(withheld_stream_may_end)
 	ck_assert_int_eq(rvt_feed(&r, 0), 0);
 	r.e->ops->close(r.e, rvt_seen(&r, 9)->st, true, r.now);
 	r.e->ops->stop(r.e, rvt_seen(&r, 3)->st);
-	ck_assert_ptr_eq(((struct rv_yamux *)r.e)->withheld.head, rvt_seen(&r, 7)->st);
-	ck_assert_ptr_eq(((struct rv_yamux *)r.e)->withheld.tail, rvt_seen(&r, 7)->st);
+	ck_assert_ptr_eq(((struct rv_yamux *)r.e)->m.withheld.head, rvt_seen(&r, 7)->st);
+	ck_assert_ptr_eq(((struct rv_yamux *)r.e)->m.withheld.tail, rvt_seen(&r, 7)->st);
 	rv_budget_unref(bud);
 	rvt_rig_fini(&r);
 }
