@@ -159,7 +159,7 @@ on_ctl(struct reeve_conn *c, const struct rva_ctlmsg *m)
 			c->engine->ops->accept(c->engine, &m->s->wire);
 		break;
 	case RVA_CTL_PING:
-		if (c->state != RVA_CONN_ENDED)
+		if (c->state != RVA_CONN_ENDED && c->engine->ops->ping != NULL)
 			(void)c->engine->ops->ping(c->engine, c->w->now);
 		break;
 	case RVA_CTL_CLOSE:
@@ -218,6 +218,8 @@ rva_conn_absorb(struct reeve_conn *c)
 		on_up(c, &um);
 	while (rva_ctlring_pop_spsc(&c->from_ctl, c->from_ctl_slots, &cm))
 		on_ctl(c, &cm);
+	if (c->held != NULL && !c->engine->blocked)
+		rva_conn_want_read(c);
 }
 
 /* --- scheduling on the worker --- */
@@ -284,7 +286,7 @@ on_timer(struct rva_timer *t, uint64_t now)
 	} else if ((rc = c->engine->ops->tick(c->engine, now)) < 0) {
 		rva_conn_end(c, rc, REEVE_BY_PEER, c->engine->reason.id);
 	} else {
-		if (c->paused)
+		if (c->paused || (c->held != NULL && !c->engine->blocked))
 			rva_conn_want_read(c);
 		rva_conn_dirty(c);
 	}
@@ -324,7 +326,9 @@ let_go_of_io(struct reeve_conn *c)
 	}
 	if (c->slab != NULL)
 		rv_slab_unref(c->slab);
-	c->slab = NULL;
+	if (c->held != NULL)
+		rv_slab_unref(c->held);
+	c->slab = c->held = NULL;
 	rv_chain_clear(&c->unread);
 	c->transport->ops->close(c->transport);
 	c->transport = NULL;
@@ -471,6 +475,16 @@ make_engine(struct reeve_conn *c)
 	return rv_engine_create(&c->engine, &cfg);
 }
 
+/* What may be held.  Bytes pin more memory than they are, and the engine of mplex has a bound of its own on what is
+ * unread, which has to be met first: it knows whom to reset. */
+static uint64_t
+held_limit(const reeve_cfg_t *cfg)
+{
+	if (cfg->proto != REEVE_MPLEX || cfg->max_recv > UINT64_MAX / 4)
+		return cfg->max_recv;
+	return 4 * cfg->max_recv;
+}
+
 static void
 init_rings(struct reeve_conn *c)
 {
@@ -506,7 +520,7 @@ rva_conn_create(struct reeve_conn **out, const struct rva_conn_args *args)
 	rvq_ref_init(&c->refs, 2); /* the runtime's and the handles' */
 	init_rings(c);
 	rva_ctl_init(&c->ctl, c);
-	c->budget = rv_budget_create(c->arena, cfg.max_recv, args->rt->budget);
+	c->budget = rv_budget_create(c->arena, held_limit(&cfg), args->rt->budget);
 	rc = c->budget == NULL ? REEVE_ENOMEM : make_engine(c);
 	if (rc == 0)
 		rc = rva_rt_add_conn(args->rt, c);

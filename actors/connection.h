@@ -62,7 +62,8 @@ struct reeve_conn {
 	struct rv_chain unread; /* bytes received before the connection was started */
 	struct rv_budget *budget;
 	struct rv_slab *slab; /* being filled; slab->used: bytes received */
-	uint32_t parsed;      /* bytes of slab that the engine has used up */
+	struct rv_slab *held; /* blocked engine: bytes that are not parsed yet, or NULL */
+	uint32_t held_off, held_len;
 	struct rv_gather *gather;
 	struct rva_timer timer;
 	int write_error; /* nothing more can be sent */

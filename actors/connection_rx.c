@@ -32,8 +32,28 @@ parse(struct reeve_conn *c, struct rv_slab *s, uint32_t off, uint32_t len)
 		}
 		off += (uint32_t)n;
 		len -= (uint32_t)n;
+		if (c->engine->blocked && len > 0) {
+			rv_slab_ref(s);
+			c->held = s;
+			c->held_off = off;
+			c->held_len = len;
+			break;
+		}
 	}
 	return true;
+}
+
+/* What a blocked engine left. */
+static bool
+parse_held(struct reeve_conn *c)
+{
+	struct rv_slab *s = c->held;
+	bool alive;
+
+	c->held = NULL;
+	alive = parse(c, s, c->held_off, c->held_len);
+	rv_slab_unref(s);
+	return alive;
 }
 
 static bool
@@ -147,7 +167,7 @@ read_ahead(struct reeve_conn *c)
 	reeve_buf_t *b;
 	bool alive = true;
 
-	while (alive && (b = rv_chain_pop(&c->unread)) != NULL) {
+	while (alive && c->held == NULL && (b = rv_chain_pop(&c->unread)) != NULL) {
 		struct rv_slab *s = rv_slab_get(c->w->pool, b->len);
 
 		/* Copied: cutting slices needs the block's owner, and this block is somebody else's. */
@@ -183,15 +203,20 @@ rva_conn_read(struct reeve_conn *c)
 
 	if (c->state == RVA_CONN_ENDED)
 		return;
-	if (c->unread.head != NULL && !read_ahead(c))
+	if (c->held != NULL && !c->engine->blocked && !parse_held(c))
 		return;
-	while (c->readable && got < READ_BUDGET && !full(c)) {
+	if (c->held == NULL && c->unread.head != NULL && !read_ahead(c))
+		return;
+	while (c->readable && got < READ_BUDGET && !full(c) && c->held == NULL) {
 		n = c->transport->ops->take != NULL ? take_some(c) : read_some(c);
 		if (n < 0)
 			return;
 		got += (uint32_t)n;
 	}
-	if (c->readable && !c->paused) {
+	if (c->held != NULL) {
+		if (!c->engine->blocked)
+			rva_conn_want_read(c);
+	} else if (c->readable && !c->paused) {
 		rva_conn_want_read(c);
 	} else if (c->write_error != 0 && !c->readable) {
 		rva_conn_end(c, c->write_error, REEVE_BY_TRANSPORT, "REEVE-CONN-0011");

@@ -294,6 +294,10 @@ on_start(struct reeve_ctl *k, reeve_op_t *op)
 		accept_next(k);
 		break;
 	case RVA_MSG_PING:
+		if (k->conn->engine->ops->ping == NULL) {
+			(void)rva_op_answer(op, REEVE_ENOTSUP);
+			return;
+		}
 		rva_oplist_push(&k->pings, op);
 		ping_next(k);
 		break;

@@ -322,6 +322,11 @@ rva_stream_on(struct reeve_stream *s, const struct rv_event *ev)
 	case RV_EV_RST:
 		on_rst(s, ev);
 		break;
+	case RV_EV_SLOW:
+		s->shut = true;
+		end_out(s, REEVE_ELIMIT);
+		end_in(s, REEVE_ELIMIT);
+		break;
 	case RV_EV_TAKEN:
 		on_taken(s, ev->n);
 		break;

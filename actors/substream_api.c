@@ -2,6 +2,8 @@
 #include <config.h>
 
 #include "actors/port.h"
+#include "lib/engine/mplex_frame.h"
+#include "lib/engine/mplex_msg.h"
 #include "lib/check.h"
 #include "lib/clock.h"
 
@@ -215,7 +217,9 @@ reeve_deadline(reeve_stream_t *s, int dir, int64_t timeout_ms)
 uint64_t
 reeve_stream_id(const reeve_stream_t *s)
 {
-	return s != NULL ? s->wire.id : 0;
+	if (s == NULL)
+		return 0;
+	return s->conn->cfg.proto == REEVE_MPLEX ? rv_mp_id(s->wire.id) : s->wire.id;
 }
 
 reeve_ctl_t *
@@ -240,6 +244,7 @@ reeve_stream_data(const reeve_stream_t *s)
 int
 reeve_stream_reason(reeve_stream_t *s, reeve_reason_t *out)
 {
+	bool ended;
 	int rd, wr;
 
 	REEVE_REQUIRE(s != NULL && out != NULL && out->size >= sizeof(*out), REEVE_EINVAL);
@@ -251,10 +256,14 @@ reeve_stream_reason(reeve_stream_t *s, reeve_reason_t *out)
 	out->id = "";
 	if (out->rc == 0)
 		return 0;
+	ended = rvq_cell32_get(&s->conn->ended) != 0;
 	if (out->rc == REEVE_ERESET || out->rc == REEVE_EREFUSED) {
 		out->by = REEVE_BY_PEER;
 		out->wire_code = rvq_cell32_get(&s->peer_code);
-	} else if (rvq_cell32_get(&s->conn->ended) != 0) {
+	} else if (out->rc == REEVE_ELIMIT && (!ended || s->conn->reason.rc != REEVE_ELIMIT)) {
+		out->by = REEVE_BY_US;
+		out->id = rv_mpmsg_text[RV_MPMSG_SLOW].id;
+	} else if (ended) {
 		out->by = s->conn->reason.by;
 		out->wire_code = s->conn->reason.wire_code;
 		out->id = s->conn->reason.id;

@@ -4,11 +4,13 @@
 #include "lib/config.h"
 #include "lib/check.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
-#define RV_RECV_MIN  (1u << 20)
-#define RV_SPLIT_MAX (1u << 20)
+#define RV_RECV_MIN   (1u << 20)
+#define RV_SPLIT_MAX  (1u << 20)
+#define RV_UNREAD_MIN (16u << 10)
 
 void
 reeve_cfg_init_sized(reeve_cfg_t *cfg, size_t size)
@@ -57,13 +59,15 @@ default64(uint64_t *field, uint64_t value)
 static void
 apply_defaults(reeve_cfg_t *c)
 {
+	bool mplex = c->proto == REEVE_MPLEX;
+
 	c->size = sizeof(*c);
 	default32(&c->proto, REEVE_YAMUX);
-	default32(&c->max_in, 8192);
+	default32(&c->max_in, mplex ? 128 : 8192);
 	default32(&c->max_out, UINT32_MAX);
 	default32(&c->accept_backlog, 256);
 	default32(&c->max_unacked, 256);
-	default32(&c->max_window, 16u << 20);
+	default32(&c->max_window, mplex ? 256u << 10 : 16u << 20);
 	default32(&c->send_budget, 256u << 10);
 	default32(&c->keepalive_ms, 30000);
 	default32(&c->keepalive_timeout_ms, 10000);
@@ -72,7 +76,10 @@ apply_defaults(reeve_cfg_t *c)
 	default32(&c->churn_burst, 1000);
 	default32(&c->churn_per_s, 500);
 	default64(&c->grow, 896u << 20);
-	default64(&c->max_recv, 256u << 20);
+	default64(&c->max_recv, mplex ? 4u << 20 : 256u << 20);
+	default32(&c->slow_ms, 5000);
+	if (mplex)
+		default32(&c->split, 8192);
 }
 
 int
@@ -82,11 +89,12 @@ rv_cfg_resolve(reeve_cfg_t *out, const reeve_cfg_t *cfg)
 
 	REEVE_REQUIRE(copy_known(&c, cfg) == 0, REEVE_EINVAL);
 	apply_defaults(&c);
-	if (c.proto == REEVE_MPLEX)
-		return REEVE_ENOTSUP;
-	if (c.proto != REEVE_YAMUX || (c.flags & ~REEVE_CFG_LAZY_ACK) != 0)
+	if (c.proto != REEVE_YAMUX && c.proto != REEVE_MPLEX)
 		return REEVE_EINVAL;
-	if (c.max_window < RV_WINDOW0 || c.max_recv < RV_RECV_MIN || c.split > RV_SPLIT_MAX)
+	if ((c.flags & ~(REEVE_CFG_LAZY_ACK | REEVE_CFG_SLOW_RESET)) != 0)
+		return REEVE_EINVAL;
+	if (c.max_window < (c.proto == REEVE_MPLEX ? RV_UNREAD_MIN : RV_WINDOW0) ||
+	    c.max_recv < RV_RECV_MIN || c.split > RV_SPLIT_MAX)
 		return REEVE_EINVAL;
 	*out = c;
 	return 0;

@@ -8,7 +8,7 @@
 
 REEVE_BEGIN
 
-enum reeve_proto { REEVE_YAMUX = 1, REEVE_MPLEX = 2 /* answers REEVE_ENOTSUP for now */ };
+enum reeve_proto { REEVE_YAMUX = 1, REEVE_MPLEX = 2 };
 enum reeve_role {
 	REEVE_DIALER = 1,
 	REEVE_LISTENER = 2
@@ -16,17 +16,19 @@ enum reeve_role {
 
 /* Zero means default, REEVE_OFF means no limit or off where that makes sense. */
 typedef struct reeve_cfg {
-	uint32_t size;           /* set by reeve_cfg_init */
-	uint32_t proto;          /* enum reeve_proto; REEVE_YAMUX */
-	uint32_t max_in;         /* streams opened by the peer, at once; 8192; more are reset */
+	uint32_t size;   /* set by reeve_cfg_init */
+	uint32_t proto;  /* enum reeve_proto; REEVE_YAMUX */
+	uint32_t max_in; /* streams opened by the peer, at once; 8192 (mplex 128); more are reset */
 	uint32_t max_out;        /* streams opened here, at once; no limit but the ids */
 	uint32_t accept_backlog; /* inbound streams nobody accepted yet; 256; more are reset */
 	uint32_t max_unacked; /* outbound streams the peer has not acknowledged; 256; opens wait */
 	uint32_t
-	    max_window; /* bytes; ceiling of a stream's receive window; 16 MiB; at least 256 KiB */
+	    max_window; /* bytes; ceiling of a stream's receive window; 16 MiB; at least 256 KiB.  mplex, which has no
+			 * windows: what may be unread of a stream; 256 KiB; at least 16 KiB */
 	uint32_t
 	    send_budget; /* bytes accepted from the application per stream, not yet sent; 256 KiB */
-	uint32_t split; /* bytes; largest body of a data frame; 64 KiB alone, 16 KiB among others */
+	uint32_t
+	    split; /* bytes; largest body of a data frame; 64 KiB alone, 16 KiB among others; mplex 8 KiB */
 	uint32_t keepalive_ms;         /* silence before a ping is sent; 30 000; REEVE_OFF */
 	uint32_t keepalive_timeout_ms; /* silence after it that ends the connection; 10 000 */
 	uint32_t
@@ -36,11 +38,19 @@ typedef struct reeve_cfg {
 	uint32_t churn_per_s; /* and rate; 500; above both the connection ends with REEVE_ELIMIT */
 	uint32_t flags;       /* REEVE_CFG_* */
 	uint64_t grow;        /* bytes; sum of window growth over 256 KiB a stream; 896 MiB */
-	uint64_t max_recv;    /* bytes of received data held by the connection; 256 MiB */
+	uint64_t
+	    max_recv; /* bytes of received data held by the connection; 256 MiB (mplex 4 MiB) */
+	uint32_t
+	    slow_ms; /* mplex: how long a reader at its bound may hold up the connection before its stream is
+			       * reset; 5000; REEVE_OFF: for ever */
+	uint32_t reserved;
 } reeve_cfg_t;
 
 #define REEVE_CFG_LAZY_ACK \
 	0x1u /* acknowledge a stream with its first own frame only, not when it is accepted */
+
+#define REEVE_CFG_SLOW_RESET \
+	0x2u /* mplex: a stream at its bound is reset at once, nobody waits for its reader */
 
 /* Fill a configuration with its size and zeroes.  Use the macro.
  * T: any B: no W: ok */

@@ -10,7 +10,7 @@ rv_engine_create(struct rv_engine **e, const struct rv_engine_cfg *cfg)
 	case REEVE_YAMUX:
 		return rv_yamux_create(e, cfg);
 	case REEVE_MPLEX:
-		return REEVE_ENOTSUP;
+		return rv_mplex_create(e, cfg);
 	default:
 		return REEVE_EINVAL;
 	}

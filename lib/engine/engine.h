@@ -12,6 +12,9 @@
  * fit stays pending and is emitted by a later call of notify (or feed, which parses no further
  * while fewer than RV_EV_PER_FRAME entries have room).
  *
+ * A protocol without flow control (mplex) stops parsing when too much is unread: blocked is set, feed answers how far it
+ * came, and goes on when consumed, close, drop, stop, reset or tick has cleared blocked.
+ *
  * One allocation per stream: record_size bytes, zeroed, of which struct rv_stream is the first
  * part.  The engine lets go of a record by emitting RV_EV_GONE for it and never touches it
  * again; whoever got the event frees it with rv_free(arena, st, record_size). */
@@ -38,7 +41,8 @@ enum rv_ev_kind {
 	RV_EV_GONE,     /* the engine has let go; RV_EVF_ENDED: because the connection ended */
 	RV_EV_SLOT,     /* an open that answered REEVE_EAGAIN may be tried again */
 	RV_EV_PONG,     /* the answer to ping came; n: round trip in microseconds */
-	RV_EV_GOAWAY    /* the peer takes no new streams; n: its code */
+	RV_EV_GOAWAY,   /* the peer takes no new streams; n: its code */
+	RV_EV_SLOW      /* reset by us: its reader held up the other streams (mplex) */
 };
 #define RV_EVF_REFUSED  1u
 #define RV_EVF_ENDED    2u
@@ -88,12 +92,13 @@ struct rv_engine {
 	uint32_t nunacked;    /* opened here, unanswered */
 	uint32_t nunaccepted; /* opened by the peer, not accepted */
 	bool refusing;        /* no new streams in either direction */
+	bool blocked;         /* feed uses nothing up until readers have caught up (mplex) */
 	bool ended;
 };
 
 struct rv_engine_ops {
 	/* Parse [off, off + len) of slab.  Returns how many bytes were used up: fewer than len
-	 * only when the sink had no room. A fatal error (< 0): reason is set, a GO_AWAY is
+	 * only when the sink had no room or blocked is set. A fatal error (< 0): reason is set, a GO_AWAY is
 	 * queued if the protocol wants one; the caller drains once more, then ends.  Never
 	 * called again after a fatal error. */
 	reeve_ssize (*feed)(
@@ -135,7 +140,7 @@ struct rv_engine_ops {
 	void (*drop)(struct rv_engine *e, struct rv_stream *st);
 
 	/* Ask for a round trip that begins now or later: RV_EV_PONG answers all who asked before its ping left.  False:
-	 * one is in flight, which is no answer; another follows it by itself. */
+	 * one is in flight, which is no answer; another follows it by itself.  NULL: the protocol has no pings. */
 	bool (*ping)(struct rv_engine *e, uint64_t now);
 	/* Queue GO_AWAY(code) once, behind nothing; later calls are ignored.  Sets refusing. */
 	void (*goaway)(struct rv_engine *e, uint32_t code);
@@ -153,8 +158,9 @@ struct rv_engine_ops {
 	void (*destroy)(struct rv_engine *e);
 };
 
-/* REEVE_EINVAL, REEVE_ENOTSUP (mplex), REEVE_ENOMEM. */
+/* REEVE_EINVAL, REEVE_ENOMEM. */
 int rv_engine_create(struct rv_engine **e, const struct rv_engine_cfg *cfg);
 int rv_yamux_create(struct rv_engine **e, const struct rv_engine_cfg *cfg);
+int rv_mplex_create(struct rv_engine **e, const struct rv_engine_cfg *cfg);
 
 #endif

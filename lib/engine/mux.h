@@ -127,6 +127,9 @@ bool rv_mux_notify(struct rv_mux *m);
 /* mux_tx.c */
 /* Up to want bytes of st into g, as many as it has room for behind a header that was reserved.  How many. */
 uint32_t rv_mux_tx_body(struct rv_mux *m, struct rv_gather *g, struct rv_stream *st, uint32_t want);
+/* How many bytes of st, at most max, fit behind a header of so many bytes. */
+uint32_t rv_mux_tx_fit(
+    const struct rv_gather *g, const struct rv_stream *st, uint32_t max, uint32_t header);
 void rv_mux_tx_control(struct rv_mux *m, struct rv_gather *g);
 /* Bodies, max bytes a frame. */
 void rv_mux_tx_data(struct rv_mux *m, struct rv_gather *g, uint32_t max);

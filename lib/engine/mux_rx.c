@@ -151,8 +151,11 @@ rv_mux_notify(struct rv_mux *m)
 			st->taken = 0;
 			rv_mux_emit(m, st, RV_EV_TAKEN, n, 0);
 		} else if (st->events & 1u << RV_EV_CLOSING) {
-			st->events = 0;
+			st->events &= (uint16_t) ~(1u << RV_EV_CLOSING);
 			rv_mux_emit(m, st, RV_EV_CLOSING, 0, 0);
+		} else if (st->events & 1u << RV_EV_SLOW) {
+			st->events = 0;
+			rv_mux_emit(m, st, RV_EV_SLOW, 0, 0);
 		} else {
 			notify_done(m, st);
 		}

@@ -133,7 +133,7 @@ rv_mux_new(struct rv_mux *m, uint64_t id, uint32_t flags)
 	rv_idtab_put(&m->tab, id, st);
 	if (flags & RV_ST_OUTBOUND) {
 		m->nout++;
-		e->nunacked++;
+		e->nunacked += (flags & RV_ST_UNACKED) != 0;
 		rvq_counter_add(&e->stats.opened, 1);
 	} else {
 		m->nin++;

@@ -65,6 +65,31 @@ tx_ref(struct rv_gather *g, struct rv_stream *st, uint32_t n, uint32_t *held)
 	*held = 0;
 }
 
+/* Every piece is counted as if it took an iovec and an account of its own. */
+uint32_t
+rv_mux_tx_fit(const struct rv_gather *g, const struct rv_stream *st, uint32_t max, uint32_t header)
+{
+	size_t stage = g->stage_used + header;
+	unsigned nacct = g->nacct;
+	int niov = g->niov + 1;
+	const reeve_buf_t *b;
+	uint32_t done = 0, n;
+
+	for (b = st->out.head; b != NULL && done < max; b = b->next) {
+		n = b->len < max - done ? b->len : max - done;
+		if (niov + 2 > RV_IOV_MAX || nacct + 2 > RV_ACCT_MAX)
+			break;
+		if (n < RV_STAGE_MAX && stage + n > RV_STAGE_SIZE)
+			break;
+		if (n < RV_STAGE_MAX)
+			stage += n;
+		niov++;
+		nacct++;
+		done += n;
+	}
+	return done;
+}
+
 /* Up to want bytes of st into g, as many as it has room for.  Returns how many. */
 uint32_t
 rv_mux_tx_body(struct rv_mux *m, struct rv_gather *g, struct rv_stream *st, uint32_t want)

@@ -1,4 +1,4 @@
-/* test_nodes.c - two nodes over every transport: bytes both ways, many streams, large writes. */
+/* test_nodes.c - two nodes over every transport and with either protocol: bytes both ways, many streams, large writes. */
 #include <config.h>
 
 #include "tests/kit/flow.h"
@@ -15,18 +15,26 @@
 
 static struct rvt_nodes n;
 
-/* Loop tests: transports, with one runtime and with two. */
+/* Loop tests: transports, with one runtime and with two; then the same with mplex. */
 #define LOOPS (2 * RVT_VIAS)
 
 static void
 marry(int i, uint32_t seed)
 {
 	static const unsigned chunks[] = {1, 2, 7, 11, 12, 13};
-	struct rvt_wedding w = {
-	    .via = (enum rvt_via)(i / 2), .one_rt = i % 2 == 1 || i < 2, .seed = seed};
+	bool mplex = i >= LOOPS;
+	struct rvt_wedding w = {.via = (enum rvt_via)(i % LOOPS / 2),
+	    .one_rt = i % 2 == 1 || i % LOOPS < 2,
+	    .seed = seed};
+	reeve_cfg_t cfg;
+
+	reeve_cfg_init(&cfg);
+	cfg.proto = mplex ? REEVE_MPLEX : REEVE_YAMUX;
+	w.cfg[0] = w.cfg[1] = &cfg;
 
 	w.chunk = chunks[seed % 6];
-	printf("%s, %s", rvt_via_name[w.via], w.one_rt ? "one runtime" : "two runtimes");
+	printf("%s, %s, %s", mplex ? "mplex" : "yamux", rvt_via_name[w.via],
+	    w.one_rt ? "one runtime" : "two runtimes");
 	if (w.via >= RVT_RECHUNK)
 		printf(", %u bytes at once", w.chunk);
 	printf("\n");
@@ -37,7 +45,7 @@ marry(int i, uint32_t seed)
 static bool
 slow(int i)
 {
-	return i / 2 >= RVT_RECHUNK;
+	return i % LOOPS / 2 >= RVT_RECHUNK;
 }
 
 /* Both ends close gracefully, at once. */
@@ -212,6 +220,6 @@ START_TEST(both_ends_write_too_much)
 }
 END_TEST
 
-RVT_MAIN_TABLE("nodes", {&echo_of_all_sizes, LOOPS}, {&many_streams_both_ways, LOOPS},
-    {&both_ends_write_a_window_before_reading, LOOPS},
+RVT_MAIN_TABLE("nodes", {&echo_of_all_sizes, 2 * LOOPS}, {&many_streams_both_ways, 2 * LOOPS},
+    {&both_ends_write_a_window_before_reading, 2 * LOOPS},
     {&one_write_of_ten_megabytes, 2 * RVT_RECHUNK}, {&both_ends_write_too_much, 2 * RVT_RECHUNK})

@@ -44,7 +44,7 @@ static const struct {
 } row[] = {
     {F(proto), ABSENT, 0, REEVE_YAMUX},
     {F(proto), REEVE_YAMUX, 0, REEVE_YAMUX},
-    {F(proto), REEVE_MPLEX, REEVE_ENOTSUP, 0},
+    {F(proto), REEVE_MPLEX, 0, REEVE_MPLEX},
     {F(proto), 3, REEVE_EINVAL, 0},
     {F(max_in), ABSENT, 0, 8192},
     {F(max_in), 1, 0, 1},

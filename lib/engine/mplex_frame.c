@@ -1,0 +1,50 @@
+/* mplex_frame.c - see mplex_frame.h. */
+#include <config.h>
+
+#include "lib/engine/mplex_frame.h"
+
+#include "lib/varint.h"
+
+int
+rv_mphdr_get(struct rv_mphdr *h, const uint8_t *p, size_t n)
+{
+	uint64_t v = 0, len = 0;
+	int a = rv_varint_get(&v, p, n, RV_MP_ID_BYTES), b;
+	unsigned flag = (unsigned)(v & 7);
+
+	if (a < 0)
+		return a;
+	b = rv_varint_get(&len, p + a, n - (size_t)a, RV_MP_LEN_BYTES);
+	if (b == REEVE_EAGAIN)
+		return b;
+	/* Three bytes that go on are above the limit whatever follows. */
+	if (b < 0 && n - (size_t)a >= RV_MP_LEN_BYTES && (p[a] & p[a + 1] & p[a + 2] & 0x80) != 0)
+		return REEVE_ELIMIT;
+	if (b < 0)
+		return b;
+	if (len > RV_MP_BODY_MAX)
+		return REEVE_ELIMIT;
+	/* 0 open; 1, 2 data; 3, 4 close; 5, 6 reset; 7 nothing.  Odd: its sender accepted the stream, so we opened it. */
+	h->kind = flag == 7 ? RV_MP_UNKNOWN : (uint8_t)((flag + 1) >> 1);
+	h->key = rv_mp_key(v >> 3, flag & 1);
+	h->len = (uint32_t)len;
+	return a + b;
+}
+
+unsigned
+rv_mphdr_put(uint8_t *p, uint64_t key, enum rv_mp_kind kind, uint32_t len)
+{
+	unsigned flag = 2 * (unsigned)kind;
+	unsigned n;
+
+	if (kind != RV_MP_OPEN && !(key & 1))
+		flag--;
+	n = rv_varint_put(p, rv_mp_id(key) << 3 | flag);
+	return n + rv_varint_put(p + n, len);
+}
+
+unsigned
+rv_mphdr_size(uint64_t key, uint32_t len)
+{
+	return rv_varint_size(rv_mp_id(key) << 3) + rv_varint_size(len);
+}
