@@ -12,6 +12,7 @@
 #include "lib/check.h"
 #include "lib/clock.h"
 #include "lib/config.h"
+#include "lib/upgrade/handshake.h"
 
 #define PAUSE_US  5000          /* between two looks at a full receive budget, or for memory */
 #define PIN_SLACK (512u * 1024) /* pinned beyond twice what is unread before everything is copied */
@@ -70,6 +71,16 @@ sink_emit(void *ctx, const struct rv_event *ev)
 		rvq_counter_add(&c->messages, 1);
 		return;
 	}
+	push_ctl(c, &m);
+}
+
+void
+rva_conn_ready(struct reeve_conn *c)
+{
+	struct rva_ctlmsg m = {.kind = RVA_CTL_READY};
+
+	push_ctl(c, &m);
+	m.kind = RVA_CTL_SLOT; /* opens have waited */
 	push_ctl(c, &m);
 }
 
@@ -435,6 +446,8 @@ conn_free(struct rva_actor *a)
 	struct reeve_conn *c = rva_container(a, struct reeve_conn, actor);
 	struct rv_arena *ar = c->arena;
 
+	if (c->handshake != NULL && c->handshake != c->engine)
+		c->handshake->ops->destroy(c->handshake);
 	if (c->engine != NULL)
 		c->engine->ops->destroy(c->engine);
 	rv_budget_unref(c->budget);
@@ -459,10 +472,10 @@ rva_conn_unref(struct reeve_conn *c)
 
 /* --- beginning --- */
 
-static int
-make_engine(struct reeve_conn *c)
+static struct rv_engine_cfg
+engine_cfg(struct reeve_conn *c)
 {
-	struct rv_engine_cfg cfg = {
+	return (struct rv_engine_cfg){
 	    .user = c->cfg,
 	    .role = c->role,
 	    .record_size = sizeof(struct reeve_stream),
@@ -471,18 +484,59 @@ make_engine(struct reeve_conn *c)
 	    .sink = {sink_emit, sink_room, c},
 	    .now = rv_clock_us(),
 	};
+}
 
-	return rv_engine_create(&c->engine, &cfg);
+static void
+use_engine(struct reeve_conn *c, struct rv_engine *e)
+{
+	c->engine = e;
+	rvq_cellptr_put(&c->stats, &e->stats);
+}
+
+int
+rva_conn_make_engine(struct reeve_conn *c)
+{
+	struct rv_engine_cfg cfg = engine_cfg(c);
+	struct rv_engine *e;
+	int rc = rv_engine_create(&e, &cfg);
+
+	REEVE_REQUIRE(rc == 0, rc);
+	use_engine(c, e);
+	rvq_cell32_put(&c->proto, c->cfg.proto);
+	return 0;
+}
+
+static int
+make_handshake(struct reeve_conn *c, const reeve_upgrade_t *up)
+{
+	struct rv_engine_cfg cfg = engine_cfg(c);
+	struct rv_upgrade_cfg resolved;
+	int rc = rv_upgrade_resolve(&resolved, up);
+
+	REEVE_REQUIRE(rc == 0, rc);
+	rc = rv_handshake_create(&c->handshake, &cfg, &resolved);
+	REEVE_REQUIRE(rc == 0, rc);
+	use_engine(c, c->handshake);
+	if (resolved.security == REEVE_PLAINTEXT)
+		rv_log(&c->rt->log, REEVE_LOG_WARN, "REEVE-UP-PLAINTEXT",
+		    "plaintext: nothing is encrypted and no identity is proven");
+	return 0;
 }
 
 /* What may be held.  Bytes pin more memory than they are, and the engine of mplex has a bound of its own on what is
- * unread, which has to be met first: it knows whom to reset. */
+ * unread, which has to be met first: it knows whom to reset.  Before the protocol is chosen: the larger. */
 static uint64_t
-held_limit(const reeve_cfg_t *cfg)
+held_limit(const struct reeve_conn *c)
 {
-	if (cfg->proto != REEVE_MPLEX || cfg->max_recv > UINT64_MAX / 4)
-		return cfg->max_recv;
-	return 4 * cfg->max_recv;
+	uint64_t more = c->cfg.max_recv > UINT64_MAX / 4 ? UINT64_MAX : 4 * c->cfg.max_recv;
+	reeve_cfg_t plain;
+
+	if (c->cfg.upgrade == NULL)
+		return c->cfg.proto == REEVE_MPLEX ? more : c->cfg.max_recv;
+	if (c->raw.max_recv != 0)
+		return more;
+	(void)rv_cfg_resolve(&plain, NULL);
+	return plain.max_recv;
 }
 
 static void
@@ -520,8 +574,14 @@ rva_conn_create(struct reeve_conn **out, const struct rva_conn_args *args)
 	rvq_ref_init(&c->refs, 2); /* the runtime's and the handles' */
 	init_rings(c);
 	rva_ctl_init(&c->ctl, c);
-	c->budget = rv_budget_create(c->arena, held_limit(&cfg), args->rt->budget);
-	rc = c->budget == NULL ? REEVE_ENOMEM : make_engine(c);
+	if (args->cfg != NULL)
+		memcpy(&c->raw, args->cfg,
+		    args->cfg->size < sizeof(c->raw) ? args->cfg->size : sizeof(c->raw));
+	c->budget = rv_budget_create(c->arena, held_limit(c), args->rt->budget);
+	rc = c->budget == NULL    ? REEVE_ENOMEM
+	    : cfg.upgrade != NULL ? make_handshake(c, cfg.upgrade)
+				  : rva_conn_make_engine(c);
+	c->cfg.upgrade = c->raw.upgrade = NULL; /* the caller's */
 	if (rc == 0)
 		rc = rva_rt_add_conn(args->rt, c);
 	if (rc < 0) {

@@ -49,6 +49,8 @@ struct reeve_conn {
 	    refs; /* runtime until ended, handles (one for all), stream records, operations */
 	struct rvq_gauge copied_out; /* payload bytes that threads' writes copied */
 	struct rvq_cell32 ended;     /* reason below is final */
+	struct rvq_cellptr stats;    /* counters of the engine at work */
+	struct rvq_cell32 proto;     /* enum reeve_proto; 0: not chosen yet */
 	struct rvq_cell32 abort_rc;  /* 0 or -rc, the first caller's */
 	struct rvq_cell64 close_at;  /* deadline of a graceful close by the runtime, us */
 	struct rvq_cell64 goaway;    /* 0 or code + 1, the first caller's */
@@ -57,7 +59,10 @@ struct reeve_conn {
 	enum rva_conn_state state;
 	bool readable, writable, hup, in_dirty, in_read, paused;
 	bool peer_leaves, hard_goaway; /* the peer sent GO_AWAY; with a code */
-	struct rv_engine *engine;
+	struct rv_engine
+	    *engine; /* what reads and writes now: first the handshake, if there is one */
+	struct rv_engine *handshake; /* kept to the end; NULL: none */
+	reeve_cfg_t raw; /* as it was given: defaults depend on the protocol that is chosen */
 	struct rv_transport *transport;
 	struct rv_chain unread; /* bytes received before the connection was started */
 	struct rv_budget *budget;
@@ -106,6 +111,17 @@ void rva_conn_up(struct reeve_conn *c, const struct rva_up *m);       /* a subst
 void rva_conn_tell(struct reeve_conn *c, const struct rva_ctlmsg *m); /* the controller's message */
 void rva_conn_end(struct reeve_conn *c, int rc, uint32_t by,
     const char *id); /* the one exit path; first reason wins */
+/* upgrader.c: the handshake is over: the chosen protocol's engine takes its place.  False: the connection has ended. */
+bool rva_conn_upgraded(struct reeve_conn *c);
+static inline bool
+rva_conn_handshaking(const struct reeve_conn *c)
+{
+	return c->handshake != NULL && c->engine == c->handshake;
+}
+/* connection.c: tell the controller. */
+void rva_conn_ready(struct reeve_conn *c);
+/* The engine of the configured protocol. */
+int rva_conn_make_engine(struct reeve_conn *c);
 void rva_conn_begin_close(struct reeve_conn *c, uint64_t deadline); /* graceful */
 void rva_conn_rearm(struct reeve_conn *c); /* set the timer to the next deadline */
 void rva_conn_close(

@@ -6,6 +6,7 @@
 #include "actors/connection.h"
 #include "actors/memory.h"
 #include "actors/upgrader.h"
+#include "lib/upgrade/handshake.h"
 #include "lib/alloc.h"
 #include "lib/check.h"
 #include "lib/clock.h"
@@ -209,6 +210,43 @@ reeve_ping(reeve_ctl_t *k, int64_t timeout_ms, uint64_t *rtt_us)
 }
 
 int
+reeve_ready(reeve_ctl_t *k, int64_t timeout_ms)
+{
+	reeve_op_t out;
+
+	REEVE_REQUIRE(k != NULL, REEVE_EINVAL);
+	return (int)ask(k, RVA_MSG_READY, timeout_ms, &out);
+}
+
+int
+reeve_proto(reeve_ctl_t *k)
+{
+	uint32_t proto;
+
+	REEVE_REQUIRE(k != NULL, REEVE_EINVAL);
+	proto = rvq_cell32_get(&k->conn->proto);
+	return proto != 0 ? (int)proto : REEVE_EAGAIN;
+}
+
+int
+reeve_peer_id(reeve_ctl_t *k, char *out, size_t n)
+{
+	const struct rv_peer_id *id;
+	char text[RV_PEER_TEXT];
+	size_t len;
+
+	REEVE_REQUIRE(k != NULL && out != NULL, REEVE_EINVAL);
+	REEVE_REQUIRE(rvq_cell32_get(&k->conn->proto) != 0, REEVE_EAGAIN);
+	REEVE_REQUIRE(k->conn->handshake != NULL, REEVE_ENOTSUP);
+	id = rv_handshake_peer(k->conn->handshake);
+	REEVE_REQUIRE(id->len > 0, REEVE_ENOTSUP);
+	len = rv_peer_id_text(id, text);
+	REEVE_REQUIRE(len < n, REEVE_EINVAL);
+	memcpy(out, text, len + 1);
+	return (int)len;
+}
+
+int
 reeve_goaway(reeve_ctl_t *k, uint32_t code)
 {
 	int rc;
@@ -285,6 +323,12 @@ void
 reeve_accept_async(reeve_ctl_t *k, reeve_op_t *op)
 {
 	start(k, op, RVA_MSG_ACCEPT);
+}
+
+void
+reeve_ready_async(reeve_ctl_t *k, reeve_op_t *op)
+{
+	start(k, op, RVA_MSG_READY);
 }
 
 void

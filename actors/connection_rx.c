@@ -32,6 +32,9 @@ parse(struct reeve_conn *c, struct rv_slab *s, uint32_t off, uint32_t len)
 		}
 		off += (uint32_t)n;
 		len -= (uint32_t)n;
+		if (c->engine->over && !c->engine->ops->has_output(c->engine) &&
+		    !rva_conn_upgraded(c))
+			return false;
 		if (c->engine->blocked && len > 0) {
 			rv_slab_ref(s);
 			c->held = s;
@@ -87,6 +90,12 @@ on_end(struct reeve_conn *c, int rc)
 	    c->write_error != REEVE_ESYS_BASE - ECONNRESET)
 		rc = c->write_error;
 	cut = c->engine->ops->feed_end(c->engine);
+	if (rva_conn_handshaking(c)) {
+		rva_conn_last_words(c);
+		rva_conn_end(c, rc == 0 ? cut : rc, rc == 0 ? REEVE_BY_PEER : REEVE_BY_TRANSPORT,
+		    c->engine->reason.id);
+		return;
+	}
 	if (rc == 0 && cut < 0) {
 		rva_conn_end(c, REEVE_ETRUNC, REEVE_BY_TRANSPORT, "REEVE-CONN-0006");
 	} else if (rc == 0) {

@@ -171,6 +171,13 @@ rva_conn_flush(struct reeve_conn *c)
 	write_all(c);
 	if (c->state == RVA_CONN_ENDED)
 		return;
+	if (c->engine->over && !c->engine->ops->has_output(c->engine)) {
+		if (!rva_conn_upgraded(c))
+			return;
+		rva_conn_dirty(c);
+	}
+	if (c->held != NULL && !c->engine->blocked)
+		rva_conn_want_read(c);
 	if (!c->engine->ops->notify(c->engine))
 		rva_conn_dirty(c);
 	rva_conn_deliver(c);

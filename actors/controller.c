@@ -197,6 +197,7 @@ on_ended(struct reeve_ctl *k)
 	rva_oplist_fail(&k->accepts, ended_rc(k));
 	rva_oplist_fail(&k->pings, ended_rc(k));
 	rva_oplist_fail(&k->pings_sent, ended_rc(k));
+	rva_oplist_fail(&k->readies, ended_rc(k));
 	while ((op = rva_oplist_pop(&k->closers)) != NULL)
 		answer_end(k, op);
 	if (rvq_ref_count(&k->keep) == 0)
@@ -222,6 +223,15 @@ rva_ctl_on(struct reeve_ctl *k, const struct rva_ctlmsg *m)
 	case RVA_CTL_PONG:
 		on_pong(k, m->n);
 		break;
+	case RVA_CTL_READY:
+		rva_oplist_fail(&k->readies, 0);
+		if (k->conn->engine->ops->ping == NULL) {
+			rva_oplist_fail(&k->pings_sent, REEVE_ENOTSUP);
+			rva_oplist_fail(&k->pings, REEVE_ENOTSUP);
+			k->pinging = false;
+		} else if (k->pinging)
+			(void)k->conn->engine->ops->ping(k->conn->engine, k->conn->w->now);
+		break;
 	case RVA_CTL_ENDED:
 		on_ended(k);
 		break;
@@ -243,7 +253,7 @@ static void
 on_timer(struct rva_timer *t, uint64_t now)
 {
 	struct reeve_ctl *k = rva_container(t, struct reeve_ctl, timer);
-	struct rva_oplist *lists[] = {&k->accepts, &k->pings, &k->pings_sent};
+	struct rva_oplist *lists[] = {&k->accepts, &k->pings, &k->pings_sent, &k->readies};
 	reeve_op_t *first = k->opening ? rva_oplist_pop(&k->opens) : NULL;
 	uint64_t next = rva_oplist_expire(&k->opens, now), at;
 
@@ -301,6 +311,13 @@ on_start(struct reeve_ctl *k, reeve_op_t *op)
 		rva_oplist_push(&k->pings, op);
 		ping_next(k);
 		break;
+	case RVA_MSG_READY:
+		if (k->conn->engine == k->conn->handshake) {
+			rva_oplist_push(&k->readies, op);
+			break;
+		}
+		(void)rva_op_answer(op, 0);
+		return;
 	case RVA_MSG_CLOSED:
 		rva_oplist_push(&k->closers, op);
 		return;
@@ -333,7 +350,7 @@ static void
 on_cancel(struct reeve_ctl *k, reeve_op_t *op)
 {
 	struct rva_oplist *lists[] = {
-	    &k->opens, &k->accepts, &k->pings, &k->pings_sent, &k->closers};
+	    &k->opens, &k->accepts, &k->pings, &k->pings_sent, &k->closers, &k->readies};
 
 	if (k->opening && k->opens.head == op) {
 		/* With the connection: its answer comes first, then this message again. */
@@ -400,6 +417,7 @@ rva_ctl_init(struct reeve_ctl *k, struct reeve_conn *c)
 	rva_oplist_init(&k->opens);
 	rva_oplist_init(&k->accepts);
 	rva_oplist_init(&k->pings);
+	rva_oplist_init(&k->readies);
 	rva_oplist_init(&k->pings_sent);
 	rva_oplist_init(&k->closers);
 	k->queue_tail = &k->queue_head;

@@ -30,6 +30,7 @@ struct reeve_ctl {
 	    opens; /* in order; the first is with the connection or waits for a slot */
 	struct rva_oplist accepts;
 	struct rva_oplist pings, pings_sent;
+	struct rva_oplist readies;                     /* told when the handshake is over */
 	struct rva_oplist closers;                     /* told when the connection has ended */
 	struct reeve_stream *queue_head, **queue_tail; /* inbound, not accepted */
 	unsigned nqueue;

@@ -1,4 +1,5 @@
-/* dialer.c - one actor per attempt: a non-blocking connect on a worker under the operation's deadline. */
+/* dialer.c - one actor per attempt: a non-blocking connect on a worker, then the handshake if one is configured, under
+ * the operation's deadline.  A cancelled attempt stays until its connection has told that it is gone. */
 #include <config.h>
 
 #include <errno.h>
@@ -13,6 +14,7 @@
 #include "lib/check.h"
 #include "lib/clock.h"
 #include "lib/config.h"
+#include "lib/upgrade/handshake.h"
 
 #define READY         1u
 #define MAX_ADDRESSES 8
@@ -26,9 +28,13 @@ struct rva_dial {
 	struct rva_worker *w;
 	struct rv_addr addr;
 	reeve_cfg_t cfg;
+	struct rv_upgrade_copy upgrade;
 	bool has_cfg;
 	reeve_op_t *op; /* NULL: answered */
 	int fd;
+	reeve_conn_t *c; /* in its handshake, which ready waits for */
+	reeve_op_t ready;
+	struct rvq_cell32 told;         /* ready has completed */
 	struct rva_dial *next, **pprev; /* the worker's list, while connecting */
 };
 
@@ -51,15 +57,83 @@ finish(struct rva_dial *d, int rc, reeve_conn_t *c)
 		close(d->fd);
 		d->fd = -1;
 	}
-	d->actor.dead = true; /* whoever could post has been answered */
+	d->actor.dead = d->c == NULL; /* whoever could post has been answered */
 	op->conn = c;
 	rva_op_finish(op, rc);
+}
+
+/* The handshake has ended, one way or the other. */
+static void
+on_told(reeve_op_t *ready)
+{
+	struct rva_dial *d = ready->arg;
+
+	rvq_cell32_put(&d->told, 1);
+	rva_ring(&d->actor, &d->bell, READY);
+}
+
+/* Nobody wants the connection any more. */
+static void
+give_up(struct rva_dial *d)
+{
+	if (d->c != NULL)
+		(void)reeve_abort(reeve_conn_ctl(d->c), REEVE_ECANCELED);
+}
+
+static void
+handshake_over(struct rva_dial *d)
+{
+	reeve_conn_t *c = d->c;
+	int rc = (int)d->ready.res;
+
+	d->c = NULL;
+	if (d->op == NULL || !rva_op_claim(d->op)) {
+		/* Answered already, or its cancel message ends the attempt. */
+		(void)reeve_abort(reeve_conn_ctl(c), REEVE_ECANCELED);
+		reeve_conn_release(c);
+		d->actor.dead = d->op == NULL;
+		return;
+	}
+	if (rc < 0) {
+		if (d->upgrade.up.why != NULL) {
+			d->upgrade.up.why->size = sizeof(reeve_reason_t);
+			(void)reeve_ctl_reason(reeve_conn_ctl(c), d->upgrade.up.why);
+		}
+		reeve_conn_release(c);
+		c = NULL;
+	}
+	finish(d, rc, c);
+}
+
+/* There is a connection: it is the answer, at once or when its handshake is over. */
+static void
+connected(struct rva_dial *d, reeve_conn_t *c)
+{
+	if (d->cfg.upgrade == NULL) {
+		finish(d, 0, c);
+		return;
+	}
+	d->c = c;
+	reeve_op_init(&d->ready, on_told, d);
+	reeve_ready_async(reeve_conn_ctl(c), &d->ready);
+	if (rva_op(d->op)->deadline != UINT64_MAX)
+		rva_timer_set(&d->w->wheel, &d->timer, rva_op(d->op)->deadline);
 }
 
 static void
 fail(struct rva_dial *d, int rc)
 {
 	if (d->op != NULL && rva_op_claim(d->op))
+		finish(d, rc, NULL);
+}
+
+/* Without an upgrade the operation is claimed already. */
+static void
+over(struct rva_dial *d, int rc, reeve_conn_t *c)
+{
+	if (rc == 0)
+		connected(d, c);
+	else if (d->cfg.upgrade == NULL || rva_op_claim(d->op))
 		finish(d, rc, NULL);
 }
 
@@ -71,7 +145,7 @@ established(struct rva_dial *d)
 	reeve_conn_t *c = NULL;
 	int rc;
 
-	if (!rva_op_claim(d->op))
+	if (d->cfg.upgrade == NULL && !rva_op_claim(d->op))
 		return; /* being cancelled: its message ends the attempt */
 	rva_poller_remove(&d->w->poller, d->fd);
 	rc = rv_fd_transport(&up.transport, d->rt->arena, d->fd);
@@ -82,7 +156,7 @@ established(struct rva_dial *d)
 		else
 			d->fd = -1;
 	}
-	finish(d, rc, c);
+	over(d, rc, c);
 }
 
 static void
@@ -117,7 +191,7 @@ dial_memory(struct rva_dial *d)
 	reeve_conn_t *c = NULL;
 	int rc;
 
-	if (!rva_op_claim(d->op))
+	if (d->cfg.upgrade == NULL && !rva_op_claim(d->op))
 		return;
 	rc = rva_memory_pipe(t, d->rt->arena, RVA_MEMORY_BYTES);
 	if (rc == 0) {
@@ -131,7 +205,7 @@ dial_memory(struct rva_dial *d)
 		if (rc < 0)
 			t[0]->ops->close(t[0]);
 	}
-	finish(d, rc, c);
+	over(d, rc, c);
 }
 
 static void
@@ -176,6 +250,7 @@ on_timer(struct rva_timer *t, uint64_t now)
 
 	(void)now;
 	fail(d, REEVE_ETIMEDOUT);
+	give_up(d);
 	rva_ring(&d->actor, &d->bell, READY); /* a turn, so that the actor ends */
 }
 
@@ -199,6 +274,7 @@ rva_dials_end(struct rva_worker *w)
 			d->next->pprev = &w->dials;
 		d->pprev = NULL;
 		fail(d, REEVE_ECLOSED);
+		give_up(d);
 		rva_ring(&d->actor, &d->bell, READY);
 	}
 }
@@ -211,9 +287,12 @@ dial_on(struct rva_actor *a, struct rvq_node *n)
 
 	if (n == &d->bell.node) {
 		(void)rvq_bell_answer(&d->bell);
-		if (d->op != NULL)
+		if (d->c != NULL && rvq_cell32_get(&d->told) != 0)
+			handshake_over(d);
+		else if (d->c == NULL && d->op != NULL)
 			check(d);
 	} else if (m->kind == RVA_MSG_CANCEL) {
+		give_up(d);
 		if (d->op != NULL)
 			finish(d, REEVE_ECANCELED, NULL);
 	} else if (rvq_cell32_get(&d->w->stop) != 0 || rva_worker_gone(d->w)) {
@@ -251,6 +330,7 @@ start_dial(reeve_rt_t *rt, const struct rv_addr *addr, const reeve_cfg_t *cfg, r
 		memcpy(&d->cfg, cfg, cfg->size < sizeof(d->cfg) ? cfg->size : sizeof(d->cfg));
 		d->cfg.size = cfg->size < sizeof(d->cfg) ? cfg->size : (uint32_t)sizeof(d->cfg);
 		d->has_cfg = true;
+		rv_upgrade_copy(&d->upgrade, &d->cfg);
 	}
 	d->timer.fn = on_timer;
 	d->source.ready = on_ready;

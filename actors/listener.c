@@ -18,7 +18,16 @@
 #define BACKLOG     1024
 #define MEM_BACKLOG 256
 
-enum { MSG_OFFER = 1000 };
+enum { MSG_OFFER = 1000, MSG_GUEST };
+
+/* A connection in its handshake. */
+struct rva_guest {
+	struct rva_msg msg;
+	reeve_op_t ready;
+	reeve_conn_t *c;
+	struct reeve_listener *l;
+	struct rva_guest *next, **pprev; /* NULL: the listener has ended */
+};
 
 static void
 listener_put(struct reeve_listener *l)
@@ -65,34 +74,157 @@ next_transport(struct reeve_listener *l, struct rv_transport **t)
 	return rc;
 }
 
-static void
-serve_accepts(struct reeve_listener *l)
+static int
+next_connection(struct reeve_listener *l, reeve_conn_t **c)
 {
 	struct rva_upgrade up = {.rt = l->rt, .role = REEVE_LISTENER, .cfg = &l->cfg};
+	int rc = next_transport(l, &up.transport);
+
+	if (rc < 0)
+		return rc;
+	rc = rva_upgrade(c, &up);
+	if (rc < 0)
+		up.transport->ops->close(up.transport);
+	return rc;
+}
+
+static void
+discard(reeve_conn_t *c)
+{
+	(void)reeve_abort(&c->ctl, REEVE_ECLOSED);
+	reeve_conn_release(c);
+}
+
+/* To the first who still waits.  False: nobody does. */
+static bool
+give_out(struct reeve_listener *l, int rc, reeve_conn_t *c)
+{
 	reeve_op_t *op;
+
+	while ((op = rva_oplist_pop(&l->accepts)) != NULL && !rva_op_claim(op))
+		;
+	if (op == NULL)
+		return false;
+	op->conn = rc == 0 ? c : NULL;
+	rva_op_finish(op, rc);
+	return true;
+}
+
+/* --- connections with a handshake --- */
+
+static void
+on_told(reeve_op_t *ready)
+{
+	struct rva_guest *g = ready->arg;
+
+	rva_post(&g->l->actor, &g->msg.node);
+}
+
+static void
+give_out_ready(struct reeve_listener *l)
+{
+	while (l->nready > 0 && give_out(l, 0, l->ready[l->ready_at])) {
+		l->ready_at = (l->ready_at + 1) % RVA_GUESTS;
+		l->nready--;
+	}
+}
+
+/* The handshake has ended, one way or the other. */
+static void
+on_guest(struct reeve_listener *l, struct rva_guest *g)
+{
+	if (g->pprev != NULL) {
+		*g->pprev = g->next;
+		if (g->next != NULL)
+			g->next->pprev = g->pprev;
+		l->nguests--;
+	}
+	if (g->ready.res < 0 || l->ended) {
+		discard(g->c);
+	} else {
+		l->ready[(l->ready_at + l->nready++) % RVA_GUESTS] = g->c;
+		give_out_ready(l);
+	}
+	rv_free(l->arena, g, sizeof(*g));
+}
+
+/* Begin a handshake with the next who comes: also while nobody waits for it, since its dialer does. */
+static int
+take_guest(struct reeve_listener *l)
+{
+	struct rva_guest *g;
 	reeve_conn_t *c;
 	int rc;
 
-	while (!l->ended && (op = l->accepts.head) != NULL) {
-		rc = next_transport(l, &up.transport);
+	if (l->nguests + l->nready >= RVA_GUESTS)
+		return REEVE_EAGAIN;
+	rc = next_connection(l, &c);
+	REEVE_REQUIRE(rc == 0, rc);
+	g = rv_zalloc(l->arena, sizeof(*g));
+	if (g == NULL) {
+		discard(c);
+		return REEVE_ENOMEM;
+	}
+	g->msg.kind = MSG_GUEST;
+	g->c = c;
+	g->l = l;
+	g->next = l->guests;
+	g->pprev = &l->guests;
+	if (g->next != NULL)
+		g->next->pprev = &g->next;
+	l->guests = g;
+	l->nguests++;
+	rvq_ref_get(&l->refs);
+	reeve_op_init(&g->ready, on_told, g);
+	reeve_ready_async(&c->ctl, &g->ready);
+	return 0;
+}
+
+static void
+drop_guests(struct reeve_listener *l)
+{
+	struct rva_guest *g;
+
+	for (; l->nready > 0; l->nready--, l->ready_at = (l->ready_at + 1) % RVA_GUESTS)
+		discard(l->ready[l->ready_at]);
+	while ((g = l->guests) != NULL) {
+		l->guests = g->next;
+		g->pprev = NULL;
+		(void)reeve_abort(&g->c->ctl, REEVE_ECLOSED);
+	}
+}
+
+static void
+serve_guests(struct reeve_listener *l)
+{
+	int rc = 0;
+
+	give_out_ready(l);
+	while (!l->ended && rc == 0)
+		rc = take_guest(l);
+	if (rc < 0 && rc != REEVE_EAGAIN)
+		(void)give_out(l, rc, NULL);
+}
+
+static void
+serve_accepts(struct reeve_listener *l)
+{
+	reeve_conn_t *c = NULL;
+	int rc;
+
+	if (l->cfg.upgrade != NULL) {
+		serve_guests(l);
+		return;
+	}
+	while (!l->ended && l->accepts.head != NULL) {
+		rc = next_connection(l, &c);
 		if (rc == REEVE_EAGAIN)
 			return;
-		if (rc == 0) {
-			rc = rva_upgrade(&c, &up);
-			if (rc < 0)
-				up.transport->ops->close(up.transport);
-		}
-		while ((op = rva_oplist_pop(&l->accepts)) != NULL && !rva_op_claim(op))
-			;
-		if (op == NULL) { /* all who waited have left: nobody owns it */
-			if (rc == 0) {
-				(void)reeve_abort(&c->ctl, REEVE_ECLOSED);
-				reeve_conn_release(c);
-			}
+		if (!give_out(l, rc, c)) { /* all who waited have left: nobody owns it */
+			if (rc == 0)
+				discard(c);
 			return;
 		}
-		op->conn = rc == 0 ? c : NULL;
-		rva_op_finish(op, rc);
 	}
 }
 
@@ -148,6 +280,7 @@ end(struct reeve_listener *l)
 		rva_memory_unbind(l);
 	}
 	drop_offers(l);
+	drop_guests(l);
 	rva_timer_clear(&l->w->wheel, &l->timer);
 	rva_oplist_fail(&l->accepts, REEVE_ECLOSED);
 	rva_rt_remove_listener(l->rt, l);
@@ -186,6 +319,11 @@ listener_on(struct rva_actor *a, struct rvq_node *n)
 	if (n != &l->bell.node) {
 		if (m->kind == MSG_OFFER) {
 			on_offer(l, (struct rva_offer *)(void *)m);
+		} else if (m->kind == MSG_GUEST) {
+			on_guest(l, (struct rva_guest *)(void *)m);
+			if (!l->ended)
+				serve_accepts(l);
+			listener_put(l);
 		} else if (m->kind == RVA_MSG_CANCEL) {
 			(void)rva_oplist_remove(&l->accepts, rva_op_of_cancel(n));
 			rva_op_finish(rva_op_of_cancel(n), REEVE_ECANCELED);
@@ -284,6 +422,7 @@ int
 reeve_listen(reeve_listener_t **out, reeve_rt_t *rt, const char *addr, const reeve_cfg_t *cfg)
 {
 	struct reeve_listener *l;
+	reeve_cfg_t resolved;
 	int rc;
 
 	REEVE_REQUIRE(out != NULL && rt != NULL && addr != NULL, REEVE_EINVAL);
@@ -303,7 +442,14 @@ reeve_listen(reeve_listener_t **out, reeve_rt_t *rt, const char *addr, const ree
 	l->offers_tail = &l->offers;
 	l->timer.fn = on_timer;
 	l->source.ready = on_ready;
-	rc = rv_cfg_resolve(&l->cfg, cfg);
+	rc = rv_cfg_resolve(&resolved, cfg);
+	if (rc == 0 && cfg != NULL) {
+		memcpy(&l->cfg, cfg, cfg->size < sizeof(l->cfg) ? cfg->size : sizeof(l->cfg));
+		l->cfg.size = sizeof(l->cfg);
+		rv_upgrade_copy(&l->upgrade, &l->cfg);
+	} else {
+		reeve_cfg_init(&l->cfg);
+	}
 	if (rc == 0)
 		rc = resolve(&l->addr, addr);
 	if (rc == 0 && l->addr.kind != RV_ADDR_MEM) {

@@ -12,11 +12,15 @@
 #include "actors/timer.h"
 #include "lib/addr.h"
 #include "lib/transport/transport.h"
+#include "lib/upgrade/handshake.h"
 
 #define RVA_L_READY 1u
 #define RVA_L_STOP  2u
 #define RVA_L_START 4u
 #define RVA_L_FREE  8u
+
+/* Connections that may be in their handshake or wait after it, at once: a slow peer holds up nobody else. */
+#define RVA_GUESTS 128
 
 struct reeve_listener {
 	struct rva_actor actor;
@@ -28,6 +32,7 @@ struct reeve_listener {
 	struct rva_worker *w;
 	struct rv_addr addr; /* bound, port filled in */
 	reeve_cfg_t cfg;
+	struct rv_upgrade_copy upgrade;
 	int fd; /* -1: mem */
 	/* any thread */
 	struct rvq_ref refs;        /* the handle, operations, dialers on their way */
@@ -39,8 +44,13 @@ struct reeve_listener {
 	struct rva_oplist accepts;
 	struct rva_timer timer;
 	struct rva_offer *offers, **offers_tail; /* mem: dialed, not accepted */
-	struct reeve_listener *next, **pprev;    /* register, under its lock */
-	struct reeve_listener *name_next;        /* mem: names, under their lock */
+	struct rva_guest *guests;                /* in their handshake */
+	unsigned nguests;
+	reeve_conn_t
+	    *ready[RVA_GUESTS]; /* handshake over, not accepted: a ring of nready from ready_at */
+	unsigned nready, ready_at;
+	struct reeve_listener *next, **pprev; /* register, under its lock */
+	struct reeve_listener *name_next;     /* mem: names, under their lock */
 };
 
 /* A dialed end of a memory pipe on its way to the listener. */

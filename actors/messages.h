@@ -56,6 +56,7 @@ enum rva_ctl_kind {
 	RVA_CTL_OPENED,  /* op, s or rc */
 	RVA_CTL_SLOT,    /* opens that had to wait may be tried again */
 	RVA_CTL_PONG,    /* n: us */
+	RVA_CTL_READY,   /* the handshake is over */
 	RVA_CTL_ENDED    /* the reason is in the connection */
 };
 

@@ -23,6 +23,7 @@ enum rva_msg_kind {
 	RVA_MSG_OPEN,
 	RVA_MSG_ACCEPT,
 	RVA_MSG_PING,
+	RVA_MSG_READY,  /* tell when the handshake is over */
 	RVA_MSG_CLOSED, /* tell when the connection has ended */
 	RVA_MSG_CLOSE,  /* close gracefully, then tell */
 	RVA_MSG_LISTEN_ACCEPT,

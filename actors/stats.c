@@ -12,7 +12,7 @@
 void
 rva_conn_stats(struct reeve_conn *c, reeve_stats_t *out)
 {
-	struct rv_engine_stats *e = &c->engine->stats;
+	const struct rv_engine_stats *e = rvq_cellptr_get(&c->stats);
 
 	out->streams_open = rvq_counter_get(&e->streams_open);
 	out->streams_opened = rvq_counter_get(&e->opened);

@@ -1,10 +1,12 @@
-/* upgrader.c - the entry where connections begin, and transports made by the application. */
+/* upgrader.c - the entry where connections begin, the end of their handshake, and transports made by the application. */
 #include <config.h>
 
 #include "actors/upgrader.h"
 
 #include "lib/alloc.h"
 #include "lib/check.h"
+#include "lib/config.h"
+#include "lib/upgrade/handshake.h"
 
 int
 rva_upgrade(struct reeve_conn **c, const struct rva_upgrade *up)
@@ -19,6 +21,29 @@ rva_upgrade(struct reeve_conn **c, const struct rva_upgrade *up)
 
 	REEVE_REQUIRE(up->filter == NULL, REEVE_ENOTSUP);
 	return rva_conn_create(c, &args);
+}
+
+bool
+rva_conn_upgraded(struct reeve_conn *c)
+{
+	struct rv_engine *h = c->handshake;
+	reeve_cfg_t raw = c->raw;
+	int rc;
+
+	raw.proto = rv_handshake_proto(h);
+	rc = rv_cfg_resolve(&c->cfg, &raw);
+	if (rc == 0)
+		rc = rva_conn_make_engine(c);
+	if (rc < 0) {
+		rva_conn_end(c, rc, REEVE_BY_US, "REEVE-CONN-0012");
+		return false;
+	}
+	if (c->state == RVA_CONN_CLOSING)
+		c->engine->ops->closing(c->engine);
+	if (rvq_cell64_get(&c->goaway) != 0)
+		c->engine->ops->goaway(c->engine, (uint32_t)(rvq_cell64_get(&c->goaway) - 1));
+	rva_conn_ready(c);
+	return true;
 }
 
 struct custom {

@@ -3,6 +3,7 @@
 
 #include "lib/config.h"
 #include "lib/check.h"
+#include "lib/upgrade/handshake.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -82,12 +83,13 @@ apply_defaults(reeve_cfg_t *c)
 		default32(&c->split, 8192);
 }
 
-int
-rv_cfg_resolve(reeve_cfg_t *out, const reeve_cfg_t *cfg)
+/* One protocol's defaults and limits. */
+static int
+resolve(reeve_cfg_t *out, const reeve_cfg_t *cfg, uint32_t proto)
 {
-	reeve_cfg_t c;
+	reeve_cfg_t c = *cfg;
 
-	REEVE_REQUIRE(copy_known(&c, cfg) == 0, REEVE_EINVAL);
+	c.proto = proto;
 	apply_defaults(&c);
 	if (c.proto != REEVE_YAMUX && c.proto != REEVE_MPLEX)
 		return REEVE_EINVAL;
@@ -97,5 +99,21 @@ rv_cfg_resolve(reeve_cfg_t *out, const reeve_cfg_t *cfg)
 	    c.max_recv < RV_RECV_MIN || c.split > RV_SPLIT_MAX)
 		return REEVE_EINVAL;
 	*out = c;
+	return 0;
+}
+
+int
+rv_cfg_resolve(reeve_cfg_t *out, const reeve_cfg_t *cfg)
+{
+	struct rv_upgrade_cfg up;
+	reeve_cfg_t c, one;
+
+	REEVE_REQUIRE(copy_known(&c, cfg) == 0, REEVE_EINVAL);
+	if (c.upgrade == NULL)
+		return resolve(out, &c, c.proto);
+	REEVE_REQUIRE(rv_upgrade_resolve(&up, c.upgrade) == 0, REEVE_EINVAL);
+	for (uint32_t i = up.nmuxers; i-- > 0;)
+		REEVE_REQUIRE(resolve(&one, &c, up.muxers[i]) == 0, REEVE_EINVAL);
+	*out = one;
 	return 0;
 }

@@ -10,9 +10,11 @@
 /* Copy min(cfg->size, sizeof) of cfg (NULL: nothing), apply defaults to zeroes, check.  Any thread.
  *
  * REEVE_EINVAL: a size that is too small to hold the size field or above RV_CFG_SIZE_MAX, non-zero
- * bytes behind the fields we know, an unknown protocol or flag, or a contradiction (max_window
- * below RV_WINDOW0, max_recv below 1 MiB, split above 1 MiB); REEVE_ENOTSUP: mplex.  *out is
- * written on success only.
+ * bytes behind the fields we know, an unknown protocol or flag, a bad upgrade, or a contradiction
+ * (max_window below RV_WINDOW0 or for mplex 16 KiB, max_recv below 1 MiB, split above 1 MiB).
+ * *out is written on success only.
+ *
+ * With an upgrade every protocol that it may choose is checked; proto is the first of them.
  *
  * Afterwards no field is 0 but flags, and split, where 0 means adaptive.  REEVE_OFF stays
  * REEVE_OFF for timers, which is UINT32_MAX for the limits of 32 bits, and becomes UINT64_MAX

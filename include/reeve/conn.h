@@ -14,6 +14,26 @@ enum reeve_role {
 	REEVE_LISTENER = 2
 }; /* yamux client (odd ids), yamux server (even ids) */
 
+/* What protects a connection.  REEVE_PLAINTEXT protects nothing: each end says who it is (libp2p's plaintext 2.0) and
+ * anybody can say anything.  For tests, and for networks that are trusted as a whole; the log hook is warned. */
+enum reeve_security { REEVE_SECURITY_NONE = 0, REEVE_PLAINTEXT = 1 };
+
+/* What is agreed with the peer before there are streams, by multistream-select: security, then which protocol carries
+ * the streams.  Copied by whatever it is given to, with all it points to. */
+typedef struct reeve_upgrade {
+	uint32_t size;     /* sizeof(reeve_upgrade_t) */
+	uint32_t security; /* enum reeve_security */
+	uint32_t
+	    muxers[4]; /* enum reeve_proto, in order of preference, 0 ends; all 0: yamux, mplex */
+	uint32_t timeout_ms; /* for all of it, from the connected transport on; 10 000; REEVE_OFF */
+	uint32_t reserved;
+	const uint8_t
+	    *key; /* our Ed25519 public key, 32 bytes; needed by REEVE_PLAINTEXT, else NULL */
+	const char *expect;  /* text of the id that the peer has to have; NULL: anybody */
+	reeve_reason_t *why; /* filled before a dial answers an error: id names the step that failed
+			        * (REEVE-UP-SECURITY, REEVE-UP-IDENTITY, REEVE-UP-MUXER); or NULL */
+} reeve_upgrade_t;
+
 /* Zero means default, REEVE_OFF means no limit or off where that makes sense. */
 typedef struct reeve_cfg {
 	uint32_t size;   /* set by reeve_cfg_init */
@@ -44,6 +64,9 @@ typedef struct reeve_cfg {
 	    slow_ms; /* mplex: how long a reader at its bound may hold up the connection before its stream is
 			       * reset; 5000; REEVE_OFF: for ever */
 	uint32_t reserved;
+	const reeve_upgrade_t
+	    *upgrade; /* NULL: nothing is negotiated, proto carries the streams; else proto is not
+					 * looked at */
 } reeve_cfg_t;
 
 #define REEVE_CFG_LAZY_ACK \

@@ -35,6 +35,20 @@ REEVE_API int reeve_ping(reeve_ctl_t *k, int64_t timeout_ms, uint64_t *rtt_us);
  * T: any B: no W: ok borrows k */
 REEVE_API int reeve_goaway(reeve_ctl_t *k, uint32_t code);
 
+/* Wait until everything is agreed that reeve_upgrade_t asks for: 0 (at once where nothing is asked for), or what ended
+ * the connection.  Dialed and accepted connections are ready when they are given out.
+ * T: any B: yes W: no borrows k */
+REEVE_API int reeve_ready(reeve_ctl_t *k, int64_t timeout_ms);
+
+/* Text of the id that the peer showed (with a zero; its length is returned), REEVE_EAGAIN before the connection is
+ * ready, REEVE_ENOTSUP when peers show none, REEVE_EINVAL when n is too small (80 is enough).
+ * T: any B: no W: ok borrows k */
+REEVE_API int reeve_peer_id(reeve_ctl_t *k, char *out, size_t n);
+
+/* The protocol that carries the streams (enum reeve_proto); REEVE_EAGAIN before the connection is ready.
+ * T: any B: no W: ok borrows k */
+REEVE_API int reeve_proto(reeve_ctl_t *k);
+
 /* End the connection now: every operation ends with rc (a REEVE_E code, 0 means REEVE_ECLOSED).  The first
  * reason wins.
  * T: any B: no W: ok borrows k */

@@ -44,6 +44,10 @@ REEVE_API void reeve_open_async(reeve_ctl_t *k, reeve_op_t *op);
  * T: any B: no W: ok borrows k */
 REEVE_API void reeve_accept_async(reeve_ctl_t *k, reeve_op_t *op);
 
+/* As reeve_ready.
+ * T: any B: no W: ok borrows k */
+REEVE_API void reeve_ready_async(reeve_ctl_t *k, reeve_op_t *op);
+
 /* As reeve_ping; res is the round trip in microseconds.
  * T: any B: no W: ok borrows k */
 REEVE_API void reeve_ping_async(reeve_ctl_t *k, reeve_op_t *op);

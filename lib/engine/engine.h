@@ -93,6 +93,7 @@ struct rv_engine {
 	uint32_t nunaccepted; /* opened by the peer, not accepted */
 	bool refusing;        /* no new streams in either direction */
 	bool blocked;         /* feed uses nothing up until readers have caught up (mplex) */
+	bool over;            /* a handshake has done its work: another engine takes its place */
 	bool ended;
 };
 
