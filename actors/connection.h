@@ -85,6 +85,16 @@ struct reeve_conn {
 	struct reeve_ctl ctl;
 };
 
+/* connection.c, for connection_begin.c: what a new connection is wired to. */
+struct rva_conn_hooks {
+	void (*emit)(void *ctx, const struct rv_event *ev);
+	unsigned (*room)(void *ctx);
+	void (*timer)(struct rva_timer *t, uint64_t now);
+	void (*ready)(struct rva_source *s, int events);
+};
+extern const struct rva_conn_hooks rva_conn_hooks;
+extern const struct rva_actor_ops rva_conn_ops;
+
 /* What an upgrade hands over: see upgrader.h. */
 struct rva_conn_args {
 	reeve_rt_t *rt;

@@ -1,4 +1,4 @@
-/* test_handshake.c - connections that agree on security and on what carries their streams before they carry any. */
+/* test_api_handshake.c - connections that agree on security and on what carries their streams before they carry any. */
 #include <config.h>
 
 #include "lib/addr.h"
@@ -108,8 +108,10 @@ START_TEST(calls_made_during_the_handshake_wait_for_its_end)
 {
 	reeve_upgrade_t u = upgrade(key_a, 0, 0);
 	struct rvt_call open[3], ping = {.kind = RVT_CALL_PING};
+	reeve_op_t ready;
 	reeve_cfg_t cfg;
 	reeve_conn_t *c[2];
+	char id[80];
 	reeve_rt_t *rt;
 	int v[2];
 
@@ -120,6 +122,9 @@ START_TEST(calls_made_during_the_handshake_wait_for_its_end)
 	ck_assert_int_eq(reeve_conn_open_fd(&c[0], rt, v[0], REEVE_DIALER, &cfg), 0);
 	ck_assert_int_eq(reeve_proto(reeve_conn_ctl(c[0])), REEVE_EAGAIN);
 	ck_assert_int_eq(reeve_ready(reeve_conn_ctl(c[0]), 0), REEVE_ETIMEDOUT);
+	ck_assert_int_eq(reeve_peer_id(reeve_conn_ctl(c[0]), id, sizeof(id)), REEVE_EAGAIN);
+	reeve_op_init(&ready, NULL, NULL);
+	reeve_ready_async(reeve_conn_ctl(c[0]), &ready);
 	for (int i = 0; i < 3; i++) {
 		open[i] = (struct rvt_call){.kind = RVT_CALL_OPEN,
 		    .k = reeve_conn_ctl(c[0]),
@@ -137,6 +142,10 @@ START_TEST(calls_made_during_the_handshake_wait_for_its_end)
 		reeve_close(open[i].s);
 	}
 	ck_assert_int_ge(rvt_call_end(&ping), 0);
+	ck_assert_int_eq(reeve_op_wait(&ready), 0);
+	reeve_op_init(&ready, NULL, NULL);
+	reeve_ready_async(reeve_conn_ctl(c[0]), &ready);
+	ck_assert_int_eq(reeve_op_wait(&ready), 0);
 	reeve_conn_destroy(c[0]);
 	reeve_conn_destroy(c[1]);
 	reeve_rt_destroy(rt);
@@ -410,7 +419,7 @@ START_TEST(a_dial_is_given_up_at_its_deadline_and_when_cancelled)
 }
 END_TEST
 
-RVT_MAIN_TABLE("handshake", {&two_nodes_agree_and_carry_streams, 4 * RVT_VIAS},
+RVT_MAIN_TABLE("api_handshake", {&two_nodes_agree_and_carry_streams, 4 * RVT_VIAS},
     {&calls_made_during_the_handshake_wait_for_its_end, 0}, {&each_failure_names_its_step, 0},
     {&peers_know_each_other, 0}, {&a_bad_upgrade_is_told_at_once, 0},
     {&a_silent_peer_times_out_at_every_step, 0}, {&the_end_and_garbage_name_the_step_too, 0},
