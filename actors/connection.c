@@ -279,7 +279,6 @@ static void
 on_timer(struct rva_timer *t, uint64_t now)
 {
 	struct reeve_conn *c = rva_container(t, struct reeve_conn, timer);
-	int rc;
 
 	if (c->state == RVA_CONN_ENDED)
 		return;
@@ -291,8 +290,8 @@ on_timer(struct rva_timer *t, uint64_t now)
 		rva_conn_end(c, REEVE_ETIMEDOUT, REEVE_BY_US, "REEVE-CONN-0002");
 	} else if (now >= c->stall_deadline) {
 		rva_conn_end(c, REEVE_ETIMEDOUT, REEVE_BY_TRANSPORT, "REEVE-CONN-0003");
-	} else if ((rc = c->engine->ops->tick(c->engine, now)) < 0) {
-		rva_conn_end(c, rc, REEVE_BY_PEER, c->engine->reason.id);
+	} else if (c->engine->ops->tick(c->engine, now) < 0) {
+		rva_conn_end(c, c->engine->reason.rc, REEVE_BY_PEER, c->engine->reason.id);
 	} else {
 		if (c->paused)
 			rva_conn_want_read(c);
