@@ -290,12 +290,14 @@ reeve_read_async(reeve_stream_t *s, reeve_op_t *op)
 	rva_op_start(op, &s->actor, RVA_MSG_READ, reeve_stream_ref(s), unref_stream);
 }
 
-/* Completed by the stream's own actor, so that completions of one stream never overlap. */
+/* Completed by the stream's own actor, behind the writes before it: completions of one stream never overlap, and come in
+ * order. */
 static void
 refuse_write(reeve_stream_t *s, reeve_op_t *op, int rc)
 {
 	rva_op_prepare(op, &s->actor, RVA_MSG_REFUSED, reeve_stream_ref(s), unref_stream);
-	rvq_cell32_put(&rva_op(op)->state, RVA_OP_CLAIMED);
+	rva_op(op)->deadline = UINT64_MAX;
+	rva_op(op)->buf = NULL;
 	op->res = rc;
 	rva_post(&s->actor, &rva_op(op)->msg.node);
 }
