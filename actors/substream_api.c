@@ -254,6 +254,7 @@ reeve_stream_reason(reeve_stream_t *s, reeve_reason_t *out)
 	if (out->rc == REEVE_ERESET || out->rc == REEVE_EREFUSED) {
 		out->by = REEVE_BY_PEER;
 		out->wire_code = rvq_cell32_get(&s->peer_code);
+		out->id = out->rc == REEVE_ERESET ? "REEVE-STREAM-0001" : "REEVE-STREAM-0002";
 	} else if (rvq_cell32_get(&s->conn->ended) != 0) {
 		out->by = s->conn->reason.by;
 		out->wire_code = s->conn->reason.wire_code;
