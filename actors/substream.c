@@ -418,7 +418,7 @@ start_read(struct reeve_stream *s, reeve_op_t *op)
 		return;
 	}
 	if (w == NULL || (p != NULL && !rva_port_pull_back(s, p))) {
-		(void)rva_op_answer(op, w == NULL ? REEVE_ENOMEM : REEVE_EBUSY);
+		(void)rva_op_answer(op, w == NULL ? REEVE_ENOMEM : rva_port_busy(s, p));
 		return;
 	}
 	rva_oplist_push(&w->reads, op);
