@@ -184,7 +184,7 @@ ask_everything(void *arg)
 {
 	struct witness *w = arg;
 
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 20; i++) {
 		ask_by_call(w);
 		ask_by_operation(w);
 		ask_why(w);
