@@ -202,7 +202,7 @@ struct flood {
 	pthread_t thread;
 	reeve_ctl_t *k;
 	struct rvq_gauge *stop;
-	unsigned n;
+	struct rvq_gauge n;
 };
 
 /* Open and let go as fast as it goes, or ping. */
@@ -212,12 +212,12 @@ flood(void *arg)
 	struct flood *f = arg;
 	reeve_stream_t *s;
 
-	for (; rvq_gauge_get(f->stop) == 0; f->n++) {
+	while (rvq_gauge_get(f->stop) == 0) {
 		if (reeve_open(f->k, &s, RVT_WAIT_MS) != 0)
 			break;
 		(void)reeve_write(s, "x", 1);
 		reeve_stream_unref(s);
-		if (f->n % 16 == 0)
+		if (rvq_gauge_add(&f->n, 1) % 16 == 0)
 			(void)reeve_ping(f->k, RVT_WAIT_MS, NULL);
 	}
 	return NULL;
@@ -241,7 +241,7 @@ START_TEST(neither_inbound_streams_nor_commands_starve_the_other)
 	struct rvq_gauge stop = {0};
 	pthread_t drain[2];
 	reeve_stream_t *s = NULL;
-	uint64_t start, longest = 0;
+	uint64_t start, before, longest = 0;
 	reeve_cfg_t cfg;
 	int rc;
 
@@ -253,9 +253,12 @@ START_TEST(neither_inbound_streams_nor_commands_starve_the_other)
 		if (i == _i)
 			ck_assert_int_eq(pthread_create(&drain[i], NULL, drop_inbound, d.k[i]), 0);
 	for (unsigned i = 0; i < FLOODERS; i++) {
-		f[i] = (struct flood){.k = d.k[1 - _i], .stop = &stop};
+		f[i].k = d.k[1 - _i];
+		f[i].stop = &stop;
 		ck_assert_int_eq(pthread_create(&f[i].thread, NULL, flood, &f[i]), 0);
 	}
+	for (unsigned i = 0; i < FLOODERS; i++)
+		RVT_UNTIL(rvq_gauge_get(&f[i].n) > 0);
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		start = rvt_ms();
 		if (_i) { /* the other side opens one, and it gets through to an accept */
@@ -272,11 +275,13 @@ START_TEST(neither_inbound_streams_nor_commands_starve_the_other)
 		if (rvt_ms() - start > longest)
 			longest = rvt_ms() - start;
 	}
-	rvq_gauge_add(&stop, 1);
-	for (unsigned i = 0; i < FLOODERS; i++) {
-		pthread_join(f[i].thread, NULL);
-		ck_assert_uint_gt(f[i].n, 0); /* and the flood got on too */
+	for (unsigned i = 0; i < FLOODERS; i++) { /* and the flood gets on too */
+		before = rvq_gauge_get(&f[i].n);
+		RVT_UNTIL(rvq_gauge_get(&f[i].n) > before);
 	}
+	rvq_gauge_add(&stop, 1);
+	for (unsigned i = 0; i < FLOODERS; i++)
+		pthread_join(f[i].thread, NULL);
 	ck_assert_uint_lt(longest, (uint64_t)rvt_slow(SOON_MS));
 	for (int i = 0; i < 2; i++)
 		ck_assert_int_eq(reeve_abort(d.k[i], 0), 0);

@@ -203,7 +203,7 @@ START_TEST(one_reason_for_every_caller_and_every_call)
 	reeve_cfg_init(&cfg);
 	cfg.churn_burst = cfg.churn_per_s = 1;
 	if (ends[_i].cause == by_silence)
-		cfg.keepalive_ms = cfg.keepalive_timeout_ms = (uint32_t)rvt_slow(60);
+		cfg.keepalive_ms = cfg.keepalive_timeout_ms = (uint32_t)rvt_slow(700);
 	rvt_raw_open_tcp(&r, REEVE_LISTENER, &cfg);
 	last = rvt_raw_inbound(&r, 1);
 	rvt_peer_settle(&r.p);

@@ -419,7 +419,7 @@ START_TEST(cancelled_open_leaves_nothing_on_the_wire)
 
 	rvt_raw_open(&r, REEVE_DIALER, NULL);
 	rvt_peer_settle(&r.p);
-	for (unsigned i = 0; i < 1000; i++) {
+	for (unsigned i = 0; i < 600; i++) {
 		n = 1 + i % 2;
 		for (unsigned j = 0; j < n; j++) {
 			rvt_done_init(&op[j], -1);
