@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "tests/kit/duo.h"
 #include "tests/kit/raw.h"
 #include "tests/kit/run.h"
 
@@ -19,10 +20,18 @@ by_abort(void)
 }
 
 static void
-by_abort_with_a_code(void)
+abort_twice(void *arg)
 {
+	(void)arg;
 	ck_assert_int_eq(reeve_abort(r.k, REEVE_EDEAD), 0);
 	ck_assert_int_eq(reeve_abort(r.k, REEVE_ELIMIT), 0); /* too late */
+}
+
+/* Both before the connection, which is on the same worker, hears of one. */
+static void
+by_abort_with_a_code(void)
+{
+	rvt_on_worker(r.rt, abort_twice, NULL);
 }
 
 static void
