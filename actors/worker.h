@@ -40,6 +40,7 @@ struct rva_worker {
 	struct rva_dial *dials;                      /* connecting */
 	struct rva_poller poller;
 	struct rva_wheel wheel;
+	struct rva_timer trim; /* of the pool */
 	uint64_t now; /* us, refreshed once a loop */
 	struct rv_gather *gathers;
 	unsigned ngathers;

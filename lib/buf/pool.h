@@ -30,6 +30,8 @@ enum rv_class {
 #define RV_POOL_KEEP     (1u << 20)
 #define RV_POOL_TRIM_64K (256u << 10)
 #define RV_POOL_TRIM     (64u << 10)
+/* What others may give back before the owner fetches it: bytes; beyond that it goes to the system at once. */
+#define RV_POOL_RETURNS (4u << 20)
 
 /* Bytes held for somebody, against a limit; refcounted because blocks outlive connections.
  * parent: the runtime's budget, charged too, kept alive by a reference. */
@@ -91,6 +93,8 @@ void rv_pool_close(struct rv_pool *p);
 /* Fetch what others gave back, and free what is cached beyond a small reserve (owner; called
  * when idle). */
 void rv_pool_trim(struct rv_pool *p);
+/* Is there something to trim?  Owner. */
+bool rv_pool_slack(const struct rv_pool *p);
 
 /* A block of at least size bytes (at most RV_BUF_MAX), one reference, no descriptor used, used
  * == 0; contents undefined.  size > 64 KiB: a block of its own.  Owner of p only.  NULL: out of
