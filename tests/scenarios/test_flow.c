@@ -6,7 +6,6 @@
 #include "tests/kit/raw.h"
 #include "tests/kit/run.h"
 
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
