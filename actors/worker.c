@@ -19,7 +19,7 @@
 #define POLL_EVERY \
 	16 /* passes without reading between two looks at the poller while there is work */
 #define SPARE_GATHERS 4
-#define TRIM_US       1000000 /* from the first rest with memory to spare until it goes back */
+#define TRIM_US       2000000 /* of sleep, until the pool's spare blocks go back to the system */
 
 _Thread_local struct rva_worker *rva_self;
 
@@ -43,13 +43,6 @@ timer_due(struct rva_source *s, int events)
 		return; /* set anew meanwhile: not due */
 }
 
-static void
-trim(struct rva_timer *t, uint64_t now)
-{
-	(void)now;
-	rv_pool_trim(rva_container(t, struct rva_worker, trim)->pool);
-}
-
 int
 rva_worker_init(struct rva_worker *w, reeve_rt_t *rt, unsigned index)
 {
@@ -66,7 +59,6 @@ rva_worker_init(struct rva_worker *w, reeve_rt_t *rt, unsigned index)
 	w->read_tail = &w->read_head;
 	w->now = rv_clock_us();
 	rva_wheel_init(&w->wheel, w->now);
-	w->trim.fn = trim;
 	w->wake_source.ready = woken;
 	w->pool = rv_pool_create(rt->arena);
 	if (w->pool == NULL)
@@ -195,23 +187,30 @@ rva_worker_busy(const struct rva_worker *w)
 	    !rvq_stack_empty(&w->inbox);
 }
 
-/* Sleep in the poller until something happens, a timer is due or the deadline has come. */
+/* Sleep in the poller until something happens, a timer is due or the deadline has come.  A thread of ours that has
+ * slept for TRIM_US after work wakes once more, to trim its pool. */
 static unsigned
 park(struct rva_worker *w, uint64_t deadline)
 {
-	uint64_t timer, until;
+	uint64_t timer = rva_wheel_next(&w->wheel), until = timer < deadline ? timer : deadline;
+	bool trim = w->warm && until > w->now + TRIM_US;
 	unsigned n = 0;
 
-	if (!rva_timer_armed(&w->trim) && rv_pool_slack(w->pool))
-		rva_timer_set(&w->wheel, &w->trim, w->now + TRIM_US);
-	timer = rva_wheel_next(&w->wheel);
-	until = timer < deadline ? timer : deadline;
+	if (trim)
+		until = w->now + TRIM_US;
+
 	rvq_waker_arm(&w->waker);
 	if (rvq_stack_empty(&w->inbox) && rvq_cell32_get(&w->stop) == 0)
 		n = rva_poller_wait(&w->poller, w->now, until);
 	else
 		n = rva_poller_wait(&w->poller, w->now, 0);
 	rvq_waker_disarm(&w->waker);
+	if (n > 0) {
+		w->warm = !w->rt->external;
+	} else if (trim && rv_clock_us() >= until) {
+		rv_pool_trim(w->pool);
+		w->warm = false;
+	}
 	return n;
 }
 

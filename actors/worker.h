@@ -40,7 +40,6 @@ struct rva_worker {
 	struct rva_dial *dials;                      /* connecting */
 	struct rva_poller poller;
 	struct rva_wheel wheel;
-	struct rva_timer trim; /* of the pool */
 	uint64_t now; /* us, refreshed once a loop */
 	struct rv_gather *gathers;
 	unsigned ngathers;
@@ -48,6 +47,7 @@ struct rva_worker {
 	struct rva_source
 	    timer_source; /* external mode: timers make the poller's descriptor readable */
 	int timer_fd;
+	bool warm; /* ran something since the pool was last trimmed */
 	struct rvq_counter messages, loops;
 };
 

@@ -294,17 +294,6 @@ rv_pool_trim(struct rv_pool *p)
 		pool_shrink(p, i, class_trim[i]);
 }
 
-bool
-rv_pool_slack(const struct rv_pool *p)
-{
-	unsigned i;
-
-	for (i = 0; i < RV_NCLASS; i++)
-		if (p->free[i].bytes > class_trim[i])
-			return true;
-	return rvq_gauge_get(&p->returned) > RV_POOL_TRIM;
-}
-
 void
 rv_pool_close(struct rv_pool *p)
 {

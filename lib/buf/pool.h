@@ -93,8 +93,6 @@ void rv_pool_close(struct rv_pool *p);
 /* Fetch what others gave back, and free what is cached beyond a small reserve (owner; called
  * when idle). */
 void rv_pool_trim(struct rv_pool *p);
-/* Is there something to trim?  Owner. */
-bool rv_pool_slack(const struct rv_pool *p);
 
 /* A block of at least size bytes (at most RV_BUF_MAX), one reference, no descriptor used, used
  * == 0; contents undefined.  size > 64 KiB: a block of its own.  Owner of p only.  NULL: out of
