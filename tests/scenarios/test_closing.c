@@ -168,13 +168,15 @@ ending(const reeve_cfg_t *cfg)
 {
 	reeve_stream_t *s;
 	reeve_buf_t *b;
+	uint8_t *p;
 
 	rvt_raw_open(&r, REEVE_LISTENER, cfg);
 	s = rvt_raw_inbound(&r, 1);
 	b = reeve_buf_alloc(r.rt, MIB);
 	ck_assert_ptr_nonnull(b);
+	p = reeve_buf_mut(b);
 	for (uint32_t i = 0; i < MIB; i++)
-		reeve_buf_mut(b)[i] = rvt_byte(1, i);
+		p[i] = rvt_byte(1, i);
 	ck_assert_int_eq(reeve_write_buf(s, b), (reeve_ssize)MIB);
 	ck_assert_int_eq(reeve_shut(s), 0);
 	(void)rvt_peer_want_bytes(&r.p, 1, WINDOW, 0);

@@ -14,8 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define WINDOW  262144u
-#define MIB     1048576u
+#define WINDOW 262144u
+#define MIB    1048576u
 
 static struct rvt_nodes n;
 static struct rvt_raw r;
@@ -155,13 +155,15 @@ START_TEST(scenario_19_close_flushes_or_tells)
 	uint32_t size = 4 * MIB;
 	reeve_stream_t *s[2];
 	reeve_buf_t *b;
+	uint8_t *p;
 
 	marry(_i / 2);
 	rvt_stream_pair(&n, 0, s);
 	b = reeve_buf_alloc(n.rt[1], size);
 	ck_assert_ptr_nonnull(b);
+	p = reeve_buf_mut(b);
 	for (uint32_t i = 0; i < size; i++)
-		reeve_buf_mut(b)[i] = rvt_byte((uint32_t)reeve_stream_id(s[1]), i);
+		p[i] = rvt_byte((uint32_t)reeve_stream_id(s[1]), i);
 	ck_assert_int_eq(reeve_write_buf(s[1], b), (reeve_ssize)size);
 	reeve_close(s[1]);
 	c.c = n.c[1];

@@ -169,14 +169,14 @@ static struct rvt_call calls[KINDS * MOST];
 static void
 crowd_begin(unsigned each)
 {
-	rvt_peer_settle(&r.p);
-	r.p.pings = RVT_PINGS_MUTE;
 	for (unsigned i = 0; i < 2 * each; i++)
 		streams[i] = rvt_raw_outbound(&r);
 	for (unsigned i = 0; i < each; i++)
 		fill(streams[each + i]);
 	ck_assert_int_eq(reeve_open(r.k, &streams[2 * each], -1), 0);
 	rvt_peer_want(&r.p, RVT_WU, RVT_SYN, 4 * each + 1, 0); /* stays unacknowledged */
+	rvt_peer_settle(&r.p);
+	r.p.pings = RVT_PINGS_MUTE;
 	for (unsigned i = 0; i < KINDS * each; i++) {
 		static const enum rvt_call_kind kind[KINDS] = {
 		    RVT_CALL_READ, RVT_CALL_WRITE, RVT_CALL_ACCEPT, RVT_CALL_OPEN, RVT_CALL_PING};
