@@ -148,5 +148,141 @@ START_TEST(scenario_83_bound_of_the_process_is_kept_and_starves_nobody)
 }
 END_TEST
 
+/* --- a peer that never reads */
+
+#define WRITE  15000u /* one write */
+#define BUDGET 16384u /* what a stream may queue, but for the write that crosses it */
+#define RECORD 4096u  /* what a stream takes besides */
+
+static void
+count_write(reeve_op_t *op)
+{
+	rvq_gauge_add(op->arg, 1);
+}
+
+static struct never {
+	reeve_stream_t *st;
+	reeve_op_t op[8];
+} * never;
+
+/* Open n streams with something to answer on each and never read; accept all, and start eight writes on each. */
+static void
+owe(unsigned n, struct rvq_gauge *done)
+{
+	never = calloc(n, sizeof(*never));
+	for (uint32_t i = 0; i < n; i++) {
+		rvt_put_data(&s.p.out, RVT_SYN, 2 * i + 1, 100, 0);
+		rvt_put(&s.p.out, RVT_PING, RVT_SYN, 0, i);
+	}
+	ck_assert(rvt_hurl(&s.p, false));
+	for (unsigned i = 0; i < n; i++) {
+		ck_assert_int_eq(reeve_accept(s.k, &never[i].st, rvt_slow(RVT_WAIT_MS)), 0);
+		for (unsigned k = 0; k < 8; k++) {
+			reeve_op_init(&never[i].op[k], count_write, done);
+			/* Not of the memory that is counted. */
+			reeve_write_async(
+			    never[i].st, reeve_buf_alloc(s.far, WRITE), &never[i].op[k]);
+		}
+	}
+}
+
+/* Every stream owes something and has bytes to send: writers wait, what is queued is the sum of the budgets, and the
+ * transport that takes nothing ends it. */
+START_TEST(scenario_82_peer_that_never_reads_costs_the_send_budgets_only)
+{
+	unsigned n = 64 * (rvt_scale() < 64 ? rvt_scale() : 64), failed = 0;
+	struct rvq_gauge done = {0};
+	uint64_t start, taken, out;
+
+	setup();
+	cfg.accept_backlog = n;
+	cfg.send_budget = BUDGET;
+	cfg.write_ms = (uint32_t)rvt_slow(700);
+	rvt_siege_begin(&s, REEVE_LISTENER, &cfg, NULL);
+	start = rvt_now_ms();
+	owe(n, &done);
+	while (rvt_stats(s.k).stalls_transport == 0)
+		sched_yield();
+	do { /* until nothing is accepted any more: the honest connection goes round on the same worker */
+		taken = rvq_gauge_get(&done);
+		for (out = rvt_siege_probes(&s) + 3; rvt_siege_probes(&s) < out;)
+			(void)rvt_siege_memory(&s);
+	} while (taken != rvq_gauge_get(&done));
+	out = rvt_stats(s.k).bytes_out;
+	report("a peer that never reads");
+	ck_assert_uint_le(taken * WRITE - out, n * (BUDGET + WRITE));
+	ck_assert_uint_le(s.peak, n * RECORD + MB);
+	rvt_ended_with(s.k, REEVE_ETIMEDOUT, "REEVE-CONN-0003");
+	ck_assert_uint_ge(rvt_now_ms() - start, cfg.write_ms - 1);
+	while (rvq_gauge_get(&done) < n * 8)
+		sched_yield();
+	for (unsigned i = 0; i < n; i++) {
+		failed += never[i].op[7].res == REEVE_ETIMEDOUT;
+		reeve_close(never[i].st);
+	}
+	ck_assert_uint_ge(failed, n / 2);
+	rvt_siege_end(&s);
+	free(never);
+}
+END_TEST
+
+/* --- streams without end */
+
+/* Streams over the limit are reset one by one; those within go on, and each costs no more than is written. */
+START_TEST(scenario_83_streams_over_the_limit_are_reset_and_the_others_unharmed)
+{
+	uint32_t conns = rvt_scale() >= 100 ? 8 : 2,
+		 most = 40 * rvt_scale() > 8192 ? 8192 : 80 * rvt_scale();
+	uint32_t asked = 10 * most > 100000 ? 100000 : 10 * most, n, refused;
+	reeve_stream_t **st;
+	struct rvt_peer p;
+	struct rvt_frame f;
+	reeve_conn_t *c;
+
+	setup();
+	cfg.max_in = most;
+	cfg.accept_backlog = most;
+	rvt_siege_begin(&s, REEVE_LISTENER, &cfg, NULL);
+	for (uint32_t k = 0; k < conns; k++) {
+		uint64_t before = rvt_siege_memory(&s);
+
+		st = calloc(most, sizeof(reeve_stream_t *));
+		rvt_siege_join(&s, &c, &p, REEVE_LISTENER, &cfg);
+		for (n = refused = 0; n < asked; n++) {
+			rvt_put_data(&p.out, RVT_SYN, 2 * n + 1, 20, 0);
+			if (n < most) {
+				rvt_peer_send(&p);
+				ck_assert_int_eq(
+				    reeve_accept(reeve_conn_ctl(c), &st[n], rvt_slow(RVT_WAIT_MS)),
+				    0);
+				rvt_peer_want(&p, RVT_WU, RVT_ACK, 2 * n + 1, 0);
+			} else if (n % 1000 == 999 || n == asked - 1) {
+				rvt_peer_send(&p);
+				for (; refused < n + 1 - most; refused++)
+					if (!rvt_peer_next(&p, &f) || f.type != RVT_WU ||
+					    f.flags != RVT_RST || f.id != 2 * (most + refused) + 1)
+						ck_abort_msg("no reset of stream %u",
+						    2 * (most + refused) + 1);
+			}
+		}
+		rvt_peer_want_none(&p);
+		ck_assert_uint_eq(rvt_stats(reeve_conn_ctl(c)).streams_open, most);
+		ck_assert_uint_le(rvt_siege_memory(&s) - before, most * RECORD + MB);
+		for (uint32_t i = 0; i < most; i += 17)
+			rvt_want_read(st[i], 20, 0);
+		printf("%u streams: %llu bytes each\n", most,
+		    (unsigned long long)(rvt_siege_memory(&s) - before) / most);
+		for (uint32_t i = 0; i < most; i++)
+			reeve_close(st[i]);
+		reeve_conn_destroy(c);
+		rvt_peer_fini(&p);
+		free(st);
+	}
+	rvt_siege_end(&s);
+}
+END_TEST
+
 RVT_MAIN_TABLE("limits", {&unread_bytes_in_frames_of_any_size_are_bounded, 6},
+    {&scenario_82_peer_that_never_reads_costs_the_send_budgets_only, 0},
+    {&scenario_83_streams_over_the_limit_are_reset_and_the_others_unharmed, 0},
     {&scenario_83_bound_of_the_process_is_kept_and_starves_nobody, 0})
