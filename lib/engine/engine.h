@@ -84,6 +84,7 @@ struct rv_engine {
 	struct rv_engine_stats stats;
 	/* Why it ended: filled when a call answers a fatal error or the peer sent GO_AWAY(code). */
 	reeve_reason_t reason;
+	const char *why;      /* the reason's id in words, a static string; NULL: none */
 	uint32_t nstreams;    /* not ended both ways, or with bytes still queued */
 	uint32_t nunacked;    /* opened here, unanswered */
 	uint32_t nunaccepted; /* opened by the peer, not accepted */

@@ -273,6 +273,7 @@ rx_goaway(struct rv_yamux *y, const struct rv_yhdr *h)
 	r->by = REEVE_BY_PEER;
 	r->wire_code = h->len;
 	r->id = rv_ymsg_text[RV_YMSG_GOAWAY].id;
+	y->e.why = rv_ymsg_text[RV_YMSG_GOAWAY].text;
 }
 
 static int
