@@ -110,6 +110,45 @@ START_TEST(opening_and_reset_without_a_limit_is_bounded)
 }
 END_TEST
 
+/* --- an application that accepts whatever comes, at once */
+
+struct taker {
+	reeve_op_t op;
+	reeve_ctl_t *k;
+	struct rvq_gauge n;
+};
+
+static void
+on_accept(reeve_op_t *op)
+{
+	struct taker *t = op->arg;
+
+	if (op->res < 0)
+		return;
+	rvq_gauge_add(&t->n, 1);
+	reeve_close(op->stream);
+	reeve_accept_async(t->k, op);
+}
+
+/* The peer resets what it opened while the application takes it: records go as fast as they come. */
+START_TEST(opening_and_reset_beside_an_application_that_accepts_is_bounded)
+{
+	struct taker t = {.n = {0}};
+
+	setup();
+	cfg.churn_burst = REEVE_OFF;
+	begin();
+	t.k = s.k;
+	reeve_op_init(&t.op, on_accept, &t);
+	reeve_accept_async(s.k, &t.op);
+	(void)rush(attack_named(_i == 0 ? "opening and reset" : "openings with data and an end"),
+	    true, 0, NULL);
+	printf("%llu of them accepted\n", (unsigned long long)rvq_gauge_get(&t.n));
+	ck_assert_uint_gt(rvq_gauge_get(&t.n), 0);
+	end();
+}
+END_TEST
+
 START_TEST(scenario_79_answers_to_pings_that_nobody_reads_are_bounded)
 {
 	uint32_t last = 0, first = 0;
@@ -201,6 +240,7 @@ END_TEST
 
 RVT_MAIN_TABLE("flood", {&flood_is_bounded_and_harms_nobody_else, NATTACKS},
     {&opening_and_reset_without_a_limit_is_bounded, 0},
+    {&opening_and_reset_beside_an_application_that_accepts_is_bounded, 2},
     {&scenario_79_answers_to_pings_that_nobody_reads_are_bounded, 0},
     {&scenario_79_pongs_nobody_asked_for_are_ignored, 2},
     {&scenario_80_frames_of_unknown_streams_owe_nothing, 0},

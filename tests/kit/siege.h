@@ -13,7 +13,7 @@
 #include "tests/kit/flow.h"
 #include "tests/kit/peer.h"
 
-#define RVT_ECHO_MS 1000 /* the honest connection's longest round trip, times REEVE_TEST_SLOW */
+#define RVT_ECHO_MS 2000 /* the honest connection's longest round trip, times REEVE_TEST_SLOW */
 
 struct rvt_siege {
 	struct rvt_alloc alloc;
