@@ -71,7 +71,7 @@ rush(const struct attack *a, bool read, int rc, const char *id)
 	(void)rvt_siege_memory(&s);
 	printf("%-38s answers %s: %9llu bytes, %4llu KiB of memory, %llu us beside\n", a->name,
 	    read ? "read  " : "unread", (unsigned long long)t.bytes,
-	    (unsigned long long)(s.peak / KB), (unsigned long long)s.worst_us);
+	    (unsigned long long)(s.peak / KB), (unsigned long long)rvt_siege_worst_us(&s));
 	fflush(stdout);
 	ck_assert_msg(
 	    s.peak <= a->memory_kb * KB, "%s: %llu bytes", a->name, (unsigned long long)s.peak);

@@ -42,7 +42,7 @@ report(const char *what)
 {
 	printf("%-40s %6llu KiB of memory, %6llu KiB held, %llu us beside\n", what,
 	    (unsigned long long)(s.peak / KB), (unsigned long long)(held() / KB),
-	    (unsigned long long)s.worst_us);
+	    (unsigned long long)rvt_siege_worst_us(&s));
 	fflush(stdout);
 }
 

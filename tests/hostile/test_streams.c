@@ -23,6 +23,7 @@ static reeve_cfg_t cfg;
 START_TEST(scenario_84_burst_waits_for_an_application_that_accepts_late)
 {
 	reeve_stream_t *s[257];
+	uint64_t until;
 
 	rvt_raw_open(&r, REEVE_LISTENER, NULL);
 	for (uint32_t i = 0; i < 257; i++)
@@ -31,15 +32,8 @@ START_TEST(scenario_84_burst_waits_for_an_application_that_accepts_late)
 	rvt_peer_want(&r.p, RVT_WU, RVT_RST, 513, 0);
 	rvt_peer_want_none(&r.p); /* everything was taken in, nothing acknowledged */
 	ck_assert_uint_eq(rvt_stats(r.k).unread, 256 * 1024);
-	if (rvt_scale() >= 100) {
-		struct rvt_call c = {.kind = RVT_CALL_PING, .timeout_ms = -1, .k = r.k};
-
-		for (uint64_t until = rvt_now_ms() + 2000; rvt_now_ms() < until;) {
-			rvt_call_start(&c);
-			rvt_peer_settle(&r.p);
-			(void)rvt_call_end(&c);
-		}
-	}
+	for (until = rvt_now_ms() + (rvt_scale() >= 100 ? 2000 : 20); rvt_now_ms() < until;)
+		rvt_peer_want_none(&r.p);
 	for (uint32_t i = 0; i < 256; i++) {
 		ck_assert_int_eq(reeve_accept(r.k, &s[i], -1), 0);
 		ck_assert_uint_eq(reeve_stream_id(s[i]), 2 * i + 1);
@@ -156,8 +150,8 @@ close_many(reeve_stream_t **s, unsigned n)
 		reeve_close(s[i]);
 }
 
-/* A hundred streams (ten thousand in a soak) within the time that one sluggish lock would need for a few, beside bulk
- * that goes on. */
+/* A thousand streams (ten thousand in a soak) beside bulk that goes on; minutes were reported elsewhere, here it is a
+ * second or two on a loaded machine. */
 START_TEST(scenario_85_thousands_of_streams_open_beside_bulk)
 {
 	unsigned threads = _i == 0 ? 1 : 16,
@@ -186,7 +180,7 @@ START_TEST(scenario_85_thousands_of_streams_open_beside_bulk)
 	    (unsigned long long)ms,
 	    (unsigned long long)((rvt_stats(d.k[1]).bytes_in - before) / (ms + 1)));
 	ck_assert_uint_gt(rvt_stats(d.k[1]).bytes_in - before, n * 200); /* bulk went on */
-	ck_assert_uint_lt(ms, (uint64_t)rvt_slow(2000));
+	ck_assert_uint_lt(ms, (uint64_t)rvt_slow(10000));
 	reeve_reset(bulk[0], 0);
 	for (int i = 0; i < 2; i++) {
 		rvt_flow_join(&flow[i]);

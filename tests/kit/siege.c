@@ -16,7 +16,7 @@
 
 #define PIECE    65536u
 #define PROBE    64
-#define PAUSE_NS 500000 /* between two probes: a light user */
+#define PAUSE_MS 1 /* between two probes: a light user's pace */
 
 static uint64_t
 clock_ns(clockid_t id)
@@ -60,7 +60,6 @@ probe(struct rvt_siege *s, uint64_t i)
 static void *
 prober_main(void *arg)
 {
-	struct timespec pause = {0, PAUSE_NS};
 	struct rvt_siege *s = arg;
 	bool stop = false, ok = true;
 	uint64_t start, us;
@@ -76,7 +75,7 @@ prober_main(void *arg)
 			s->worst_us = us;
 		stop = s->stop;
 		pthread_mutex_unlock(&s->lock);
-		nanosleep(&pause, NULL);
+		(void)poll(NULL, 0, PAUSE_MS);
 	}
 	(void)reeve_shut(s->hs[0]);
 	return NULL;
@@ -91,6 +90,17 @@ rvt_siege_probes(struct rvt_siege *s)
 	n = s->probes;
 	pthread_mutex_unlock(&s->lock);
 	return n;
+}
+
+uint64_t
+rvt_siege_worst_us(struct rvt_siege *s)
+{
+	uint64_t us;
+
+	pthread_mutex_lock(&s->lock);
+	us = s->worst_us;
+	pthread_mutex_unlock(&s->lock);
+	return us;
 }
 
 static void

@@ -47,6 +47,8 @@ void rvt_siege_join(
 uint64_t rvt_siege_memory(struct rvt_siege *s);
 /* Round trips of the honest connection until now. */
 uint64_t rvt_siege_probes(struct rvt_siege *s);
+/* And the longest of them, microseconds. */
+uint64_t rvt_siege_worst_us(struct rvt_siege *s);
 /* The honest connection was never held up and no thread was made; everything goes; descriptors, threads and memory
  * are what they were. */
 void rvt_siege_end(struct rvt_siege *s);
