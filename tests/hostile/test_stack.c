@@ -5,6 +5,7 @@
 #include <config.h>
 
 #include "queues/counter.h"
+#include "tests/kit/base.h"
 #include "tests/kit/flow.h"
 #include "tests/kit/raw.h"
 #include "tests/kit/run.h"
@@ -16,17 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifndef __has_feature
-#define __has_feature(x) 0
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
-    __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#else
-#define SANITIZED 0
-#endif
-
-#define STACK  (SANITIZED ? 1024u * 1024 : 64u * 1024)
+#define STACK  (RVT_SANITIZED ? 1024u * 1024 : 64u * 1024)
 #define DEPTH  (32u * 1024)
 #define WINDOW 262144u
 
@@ -72,7 +63,7 @@ measure(reeve_actor_t *self, reeve_msg_t *msg, void *arg)
 		pthread_attr_destroy(&attr);
 	}
 	low = base;
-	while (!SANITIZED && at < size && low[at] == 0)
+	while (!RVT_SANITIZED && at < size && low[at] == 0)
 		at++;
 	rvq_gauge_add(&depth, size - at);
 }
@@ -148,7 +139,7 @@ START_TEST(scenario_92_no_length_is_on_the_stack)
 	rvt_peer_want_goaway_end(&r.p, 1);
 	deep = depth_of_worker();
 	printf("depth of the worker's stack: %zu bytes of %u\n", deep, STACK);
-	if (!SANITIZED)
+	if (!RVT_SANITIZED)
 		ck_assert_uint_le(deep, DEPTH);
 	reeve_close(s);
 	rvt_raw_fini(&r);

@@ -6,6 +6,18 @@
 
 #include <stdint.h>
 
+/* Memory and stacks of the process are not the program's own under a sanitizer. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define RVT_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define RVT_SANITIZED 1
+#endif
+#endif
+#ifndef RVT_SANITIZED
+#define RVT_SANITIZED 0
+#endif
+
 struct rvt_base {
 	unsigned fds;
 	unsigned threads;
