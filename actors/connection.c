@@ -356,6 +356,14 @@ finish(struct reeve_conn *c)
 	rva_conn_unref(c); /* the runtime's */
 }
 
+/* In words, as exactly as they are known. */
+static const char *
+why_of(const struct reeve_conn *c, int rc)
+{
+	return c->engine->why != NULL && c->reason.id == c->engine->reason.id ? c->engine->why
+									      : reeve_strerror(rc);
+}
+
 void
 rva_conn_end(struct reeve_conn *c, int rc, uint32_t by, const char *id)
 {
@@ -371,7 +379,7 @@ rva_conn_end(struct reeve_conn *c, int rc, uint32_t by, const char *id)
 	c->reason.id = id != NULL ? id : "";
 	rv_log(&c->rt->log,
 	    rc < 0 && rc != REEVE_EEND && rc != REEVE_ECLOSED ? REEVE_LOG_WARN : REEVE_LOG_DEBUG,
-	    c->reason.id, "connection ended: %s", reeve_strerror(rc));
+	    c->reason.id, "connection ended: %s", why_of(c, rc));
 	let_go_of_io(c);
 	c->engine->ops->end(c->engine);
 	rvq_cell32_put(&c->ended, 1);

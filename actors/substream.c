@@ -286,6 +286,21 @@ on_rst(struct reeve_stream *s, const struct rv_event *ev)
 }
 
 static void
+stream_free(struct rva_actor *a)
+{
+	struct reeve_stream *s = rva_container(a, struct reeve_stream, actor);
+	struct reeve_conn *c = s->conn;
+	struct rva_port *p = rva_port_peek(s);
+
+	rv_chain_clear(&s->in);
+	if (p != NULL)
+		rva_port_free(p, c->arena);
+	rv_free(c->arena, s->waiting, sizeof(*s->waiting));
+	rv_free(c->arena, s, sizeof(*s));
+	rva_conn_unref(c);
+}
+
+static void
 on_gone(struct reeve_stream *s, const struct rv_event *ev)
 {
 	int rc = s->conn->reason.rc != 0 ? s->conn->reason.rc : REEVE_ECLOSED;
@@ -298,7 +313,9 @@ on_gone(struct reeve_stream *s, const struct rv_event *ev)
 		end_out(s, rc);
 		end_in(s, rc);
 	}
-	if (s->dropped)
+	if (s->refused)
+		stream_free(&s->actor);
+	else if (s->dropped)
 		rva_ring(&s->actor, &s->bell, RVA_S_FREE);
 }
 
@@ -548,21 +565,6 @@ stream_on(struct rva_actor *a, struct rvq_node *n)
 		on_cancel(s, rva_op_of_cancel(n));
 }
 
-static void
-stream_free(struct rva_actor *a)
-{
-	struct reeve_stream *s = rva_container(a, struct reeve_stream, actor);
-	struct reeve_conn *c = s->conn;
-	struct rva_port *p = rva_port_peek(s);
-
-	rv_chain_clear(&s->in);
-	if (p != NULL)
-		rva_port_free(p, c->arena);
-	rv_free(c->arena, s->waiting, sizeof(*s->waiting));
-	rv_free(c->arena, s, sizeof(*s));
-	rva_conn_unref(c);
-}
-
 static const struct rva_actor_ops stream_ops = {stream_on, stream_free};
 
 void
@@ -588,13 +590,14 @@ rva_stream_hand_out(struct reeve_stream *s)
 void
 rva_stream_refuse(struct reeve_stream *s)
 {
-	s->dropped = true;
+	s->dropped = s->refused = true;
 	if (!s->closed) {
 		s->closed = s->stopped = true;
 		rv_chain_clear(&s->in);
 		/* An inbound stream is reset; one of ours was never SYNed, and dropping it sends nothing. */
 		up(s, s->inbound ? RVA_UP_RESET : RVA_UP_DROP, 0);
 	}
+	/* At once and not in a turn: a peer may make more of these than the worker has turns. */
 	if (s->gone)
-		rva_ring(&s->actor, &s->bell, RVA_S_FREE);
+		stream_free(&s->actor);
 }

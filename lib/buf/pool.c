@@ -76,13 +76,30 @@ level_of(uint64_t held, uint64_t limit)
 	return held >= limit - limit / 2;
 }
 
+/* What a parent's fullness means for one who holds so much himself.  The last eighth is kept for those who hold
+ * little, so that the ones who fill it cannot stop everybody else. */
+static int
+share_level(const struct rv_budget *parent, uint64_t own)
+{
+	uint64_t held = rvq_gauge_get(&parent->held), limit = parent->limit, small = limit / 16;
+	int level;
+
+	if (small > RV_BUDGET_SMALL)
+		small = RV_BUDGET_SMALL;
+	if (own >= small)
+		return level_of(held, limit - limit / 8);
+	level = level_of(held, limit);
+	return level == 2 ? 1 : level;
+}
+
 int
 rv_budget_level(const struct rv_budget *b)
 {
-	int level = 0, l;
+	uint64_t own = rvq_gauge_get(&b->held);
+	int level = level_of(own, b->limit), l;
 
-	for (; b != NULL; b = b->parent) {
-		l = level_of(rvq_gauge_get(&b->held), b->limit);
+	for (b = b->parent; b != NULL; b = b->parent) {
+		l = share_level(b, own);
 		if (l > level)
 			level = l;
 	}

@@ -84,16 +84,19 @@ struct rv_engine {
 	struct rv_engine_stats stats;
 	/* Why it ended: filled when a call answers a fatal error or the peer sent GO_AWAY(code). */
 	reeve_reason_t reason;
+	const char *why;      /* the reason's id in words, a static string; NULL: none */
 	uint32_t nstreams;    /* not ended both ways, or with bytes still queued */
 	uint32_t nunacked;    /* opened here, unanswered */
 	uint32_t nunaccepted; /* opened by the peer, not accepted */
 	bool refusing;        /* no new streams in either direction */
+	bool pressed;         /* feed stopped short so that owed answers may leave first */
 	bool ended;
 };
 
 struct rv_engine_ops {
 	/* Parse [off, off + len) of slab.  Returns how many bytes were used up: fewer than len
-	 * only when the sink had no room. A fatal error (< 0): reason is set, a GO_AWAY is
+	 * only when the sink had no room, or when half of what may be owed is owed (pressed: drain, then
+	 * go on; without a drain it goes on to the bound).  A fatal error (< 0): reason is set, a GO_AWAY is
 	 * queued if the protocol wants one; the caller drains once more, then ends.  Never
 	 * called again after a fatal error. */
 	reeve_ssize (*feed)(

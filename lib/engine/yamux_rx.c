@@ -45,8 +45,10 @@ refuse(struct rv_yamux *y, uint32_t id)
 	int rc = rv_refusals_push(&y->refusals, y->e.cfg.arena, id);
 
 	rvq_counter_add(&y->e.stats.refused, 1);
-	if (rc == 0)
+	if (rc == 0) {
+		y->e.pressed = rv_refusals_count(&y->refusals) == RV_REFUSALS_MAX / 2;
 		return 0;
+	}
 	return rv_yamux_fail(y, rc == REEVE_ELIMIT ? RV_YMSG_REFUSALS : RV_YMSG_REFUSE_MEM);
 }
 
@@ -271,6 +273,7 @@ rx_goaway(struct rv_yamux *y, const struct rv_yhdr *h)
 	r->by = REEVE_BY_PEER;
 	r->wire_code = h->len;
 	r->id = rv_ymsg_text[RV_YMSG_GOAWAY].id;
+	y->e.why = rv_ymsg_text[RV_YMSG_GOAWAY].text;
 }
 
 static int
@@ -345,8 +348,9 @@ rv_yamux_feed(struct rv_engine *e, struct rv_slab *slab, uint32_t off, uint32_t 
 	if (len > 0)
 		rx_alive(y, now);
 	y->room = 0;
+	e->pressed = false;
 	(void)rv_yamux_notify(e);
-	while (pos < len) {
+	while (pos < len && !e->pressed) {
 		if (y->body_left > 0) {
 			if (y->body_st != NULL && !room_for(y, 2))
 				break;

@@ -45,6 +45,7 @@ rv_yamux_fail(struct rv_yamux *y, enum rv_ymsg msg)
 		r->by = msg == RV_YMSG_TRUNCATED ? REEVE_BY_TRANSPORT : REEVE_BY_US;
 		r->wire_code = 0;
 		r->id = m->id;
+		y->e.why = m->text;
 	}
 	y->dead = true;
 	y->e.refusing = true;
