@@ -49,7 +49,8 @@ rvt_raw_fini(struct rvt_raw *r)
 	reeve_conn_destroy(r->c);
 	reeve_rt_destroy(r->rt);
 	rvt_peer_fini(&r->p);
-	rvt_base_check(&r->base);
+	if (r->base.fds > 0) /* else it was made by hand */
+		rvt_base_check(&r->base);
 }
 
 reeve_stream_t *
