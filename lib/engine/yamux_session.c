@@ -162,7 +162,7 @@ evaluate(struct rv_yamux *y, struct rv_stream *st)
 	if (delta == 0)
 		return;
 	rvq_counter_max(&y->e.stats.window_max, st->window);
-	if (y->rtt.n > 0 && y->rtt.n < RV_RTT_BURST && !y->rtt.inflight &&
+	if (y->rtt.n > 0 && y->rtt.next < RV_RTT_BURST && !y->rtt.inflight &&
 	    y->e.cfg.user.keepalive_ms != REEVE_OFF)
 		y->ping_owed = true;
 	st->owed += delta;
