@@ -49,3 +49,11 @@ rv_rtt_min(const struct rv_rtt *r)
 			min = r->sample[i];
 	return min;
 }
+
+uint64_t
+rv_rtt_least(const struct rv_rtt *r, uint64_t now)
+{
+	if (r->n > 0)
+		return rv_rtt_min(r);
+	return r->inflight && now > r->sent + RV_RTT_MISSED_US ? now - r->sent : 0;
+}

@@ -16,6 +16,7 @@
                                  first includes the time the peer took to come up */
 #define RV_RTT_INTERVAL_US 10000000u
 #define RV_RTT_LOADED      32768u /* bytes moved beside a ping of which it is not a measure any more */
+#define RV_RTT_MISSED_US   10000u /* below it the peer may just not have come up yet */
 
 struct rv_rtt {
 	uint64_t sent;  /* when the ping in flight was handed to the writer */
@@ -35,5 +36,8 @@ uint32_t rv_rtt_pong(struct rv_rtt *r, uint32_t value, uint64_t now, uint64_t mo
 void rv_rtt_forget(struct rv_rtt *r);
 /* The smallest of the last samples, 0: none yet. */
 uint32_t rv_rtt_min(const struct rv_rtt *r);
+/* What a round trip takes at least: the smallest sample, before the first one how long its pong is
+ * missing (from RV_RTT_MISSED_US on), 0: nothing is known. */
+uint64_t rv_rtt_least(const struct rv_rtt *r, uint64_t now);
 
 #endif

@@ -158,7 +158,7 @@ evaluate(struct rv_yamux *y, struct rv_stream *st)
 		return;
 	}
 	rv_yamux_wait_del(y, st);
-	delta = rv_window_update(&y->win, st, rv_rtt_min(&y->rtt), y->now, level == 0);
+	delta = rv_window_update(&y->win, st, rv_rtt_least(&y->rtt, y->now), y->now, level == 0);
 	if (delta == 0)
 		return;
 	rvq_counter_max(&y->e.stats.window_max, st->window);

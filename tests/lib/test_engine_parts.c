@@ -204,11 +204,16 @@ START_TEST(rtt_of_a_forgotten_ping_is_not_a_sample)
 	struct rv_rtt x = {0};
 	uint32_t v = rv_rtt_sent(&x, 10, 0);
 
+	ck_assert_uint_eq(rv_rtt_least(&x, 10 + RV_RTT_MISSED_US), 0);
+	ck_assert_uint_eq(rv_rtt_least(&x, 10000000), 9999990); /* that much it takes at least */
+
 	rv_rtt_forget(&x);
+	ck_assert_uint_eq(rv_rtt_least(&x, 10000000), 0);
 	ck_assert_uint_eq(rv_rtt_pong(&x, v, 20, 0), 0);
 	ck_assert_uint_eq(rv_rtt_sent(&x, 30, 0), v + 1);
 	ck_assert_uint_eq(rv_rtt_pong(&x, v + 1, 30, 0), 1); /* never 0 */
 	ck_assert_uint_eq(rv_rtt_min(&x), 1);
+	ck_assert_uint_eq(rv_rtt_least(&x, 10000000), 1);
 }
 END_TEST
 
