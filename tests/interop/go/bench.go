@@ -1,3 +1,5 @@
+//go:build hashicorp
+
 package main
 
 import (

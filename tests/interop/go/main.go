@@ -1,3 +1,5 @@
+//go:build hashicorp
+
 // A yamux peer on hashicorp/yamux: the command line of tests/interop/README.md.
 package main
 
