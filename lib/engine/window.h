@@ -33,7 +33,7 @@
 #define RV_NEAR_US   1000u
 #define RV_NEAR_RATE 4096u
 /* Beyond it one burst is too little evidence for more than doubling, bytes. */
-#define RV_YOUNG_MAX (1024u * 1024)
+#define RV_YOUNG_MAX (512u * 1024)
 
 /* What the streams of a connection share. */
 struct rv_winpool {
