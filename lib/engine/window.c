@@ -75,10 +75,11 @@ rv_window_update(
 	uint64_t since = now - st->updated, quick = 2 * rtt > RV_DRY_US ? 2 * rtt : RV_DRY_US;
 	uint32_t unread = st->window - st->recv_credit - st->consumed;
 	bool due = st->consumed >= st->due;
-	bool dry = (st->flags & RV_ST_DRY) != 0 && unread <= st->window / 4 && since < quick;
+	bool kept_up = unread <= st->window / 4;
+	bool dry = (st->flags & RV_ST_DRY) != 0 && kept_up && since < quick;
 	uint32_t m = st->window, delta;
 
-	if (may_grow && due && fast(st, rtt, since))
+	if (may_grow && due && fast(st, rtt, since) && (kept_up || m <= RV_YOUNG_MAX))
 		m = grown(p, m, asked(st, rtt, since), ceiling(p, rtt));
 	else if (may_grow && dry)
 		m = grown(p, m, 2 * (uint64_t)m, p->max < RV_DRY_MAX ? p->max : RV_DRY_MAX);

@@ -226,9 +226,9 @@ END_TEST
 
 START_TEST(young_window_goes_where_its_rate_shows)
 {
-	/* What halves took, in ms of a round trip of 50, and then M: fourfold at most, above 512 KiB double. */
-	static const uint32_t ms[2][3] = {{40, 5, 49}, {5, 5, 5}};
-	static const uint32_t m[2][3] = {{640, 1280, 2560}, {1024, 2048, 4096}};
+	/* What halves took, in ms of 50, and then M: fourfold at most, above 512 KiB double. */
+	static const uint32_t ms[2][3] = {{40, 5, 49}, {5, 5, 5}},
+			      m[2][3] = {{640, 1280, 2560}, {1024, 2048, 4096}};
 	struct rv_stream *st;
 
 	start(0, 0, NULL);
@@ -240,6 +240,8 @@ START_TEST(young_window_goes_where_its_rate_shows)
 		(void)let_go(st, st->window / 2 / KIB);
 		ck_assert_uint_eq(st->window, m[_i][i] * KIB);
 	}
+	arrive(1, m[_i][2]);
+	ck_assert_uint_eq(let_go(st, m[_i][2] / 2), m[_i][2] / 2); /* behind: no growth */
 	rvt_rig_fini(&r);
 }
 END_TEST
