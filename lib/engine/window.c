@@ -27,7 +27,7 @@ grown(const struct rv_winpool *p, uint32_t m, uint64_t to, uint32_t max)
 {
 	uint64_t left = p->grow > p->grown ? p->grow - p->grown : 0;
 
-	if (to > m + left)
+	if (to - m > left) /* to >= m, and left may be 2^64 - 1 */
 		to = m + left;
 	if (to > max)
 		to = max;
