@@ -146,7 +146,9 @@ func resetByThem(d *dialer, state byte) error {
 	}
 	switch state {
 	case stateAnswered:
-		_, err = io.ReadFull(s, make([]byte, 1))
+		if _, err = io.ReadFull(s, make([]byte, 1)); isReset(err) && resetDrops {
+			err = nil
+		}
 	case stateTheirEnd:
 		err = s.end()
 	case stateOwnEnd:
@@ -211,11 +213,12 @@ func caseReply(d *dialer, _ []int) (string, error) {
 		return "", fmt.Errorf("after %d bytes: %w", got, err)
 	}
 	if err == nil {
-		if _, err = s.Read(make([]byte, 1)); err == nil {
-			return "", errors.New("a byte too many")
+		more, err := drain(s)
+		if more > 0 || (err != nil && !isReset(err)) {
+			return "", fmt.Errorf("%d bytes too many, %v", more, err)
 		}
-		if !isReset(err) {
-			return "", fmt.Errorf("not a reset: %w", err)
+		if _, err = untilReset(s); err != nil {
+			return "", err
 		}
 	}
 	return fmt.Sprintf("\"bytes\":%d", got), echo(d, []byte("alive"))

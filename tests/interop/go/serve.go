@@ -167,9 +167,12 @@ func (v *server) handleNoted(s stream, what byte) error {
 		if _, err = io.ReadFull(s, state[:]); err != nil {
 			return err
 		}
-		total := resetIn(s, state[0])
+		o := outcome{sawReset, resetIn(s, state[0])}
+		if state[0] == stateTheirEnd && !resetsAtOnce {
+			o.kind = sawEnd
+		}
 		err = s.reset()
-		v.put(token, outcome{sawReset, total})
+		v.put(token, o)
 	case opQuery:
 		o := v.wait(token)
 		_, err = s.Write(append([]byte{o.kind}, be64(o.total)...))
