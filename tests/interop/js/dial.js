@@ -1,12 +1,12 @@
 // The dialing side: one case, and one line of JSON when it went well.
 import { createHash } from 'node:crypto'
 import { open } from 'node:fs/promises'
-import { ascii, be64, ENDED, Generator, number, PIECE, WAS_RESET } from './wire.js'
+import { ascii, be64, ENDED, Generator, PIECE } from './wire.js'
 import { nap, Session, within } from './link.js'
 import { generate } from './serve.js'
 import { bench } from './bench.js'
 import { caseReply, caseReset, caseResets } from './resets.js'
-import { ask, check, echo, exchange, newToken, noted, start, streamsThere } from './ask.js'
+import { check, echo, exchange, newToken, noted, start, streamsThere } from './ask.js'
 
 const payload = new Generator().bytes(100000)
 
