@@ -25,9 +25,9 @@ struct rv_stream {
 	uint64_t updated;     /* t: last window update; of a closed stream: when it is reset */
 	struct rv_chain out;  /* bytes not yet in a gather */
 	uint32_t rst_code;
-	uint32_t taken;   /* not yet reported RV_EV_TAKEN */
-	uint32_t deficit; /* bytes left of this round's quantum */
-	uint32_t reserved2;
+	uint32_t taken;                /* not yet reported RV_EV_TAKEN */
+	uint32_t deficit;              /* bytes left of this round's quantum */
+	uint32_t due;                  /* consumed at which an update is due */
 	struct rv_stream *ready_next;  /* round robin of streams with bytes and credit */
 	struct rv_stream *ctl_next;    /* streams that owe a control frame */
 	struct rv_stream *notify_next; /* streams with pending events */

@@ -6,8 +6,14 @@
  * - c what is unread (or of a body still to come).  r + b + c == M always.  An update grants c
  * plus the growth of M.  M never shrinks.
  *
+ * An update is due when half of M was consumed.  A window that cannot grow goes back in eighths
+ * where the round trip is at least RV_NEAR_US: with halves of a window below four times what the
+ * path needs, the peer waits for credit while the second half is still coming in.
+ *
  * Growth: M doubles at an update that is due within two round trips after the last one (the rule
- * of rust-yamux PR 176, with a minimum-filtered round trip), and also when the peer had used up
+ * of rust-yamux PR 176, with a minimum-filtered round trip).  A young window (at most
+ * RV_YOUNG_MAX) may go up to fourfold: at once to four times what the path holds at the rate of
+ * the bytes of this update, which is where doubling ends too.  M doubles also when the peer had used up
  * its credit and the reader emptied its queue to a quarter of M faster than that (or within
  * RV_DRY_US: below it the round trip measures our own scheduling).  The second rule needs no
  * round trip: on a fast path half a window takes longer than two of them and the first rule
@@ -26,6 +32,8 @@
 #define RV_DRY_MAX   (512u * 1024)
 #define RV_NEAR_US   1000u
 #define RV_NEAR_RATE 4096u
+/* Beyond it one burst is too little evidence for more than doubling, bytes. */
+#define RV_YOUNG_MAX (1024u * 1024)
 
 /* What the streams of a connection share. */
 struct rv_winpool {
@@ -67,7 +75,7 @@ rv_window_credit(struct rv_stream *st, uint32_t n)
 static inline bool
 rv_window_look(const struct rv_stream *st)
 {
-	return st->consumed >= st->window / 2 || (st->flags & RV_ST_DRY) != 0;
+	return st->consumed >= st->due || (st->flags & RV_ST_DRY) != 0;
 }
 
 /* The credit to send now, already added to r, or 0 when none is due.  rtt: microseconds, 0

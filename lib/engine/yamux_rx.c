@@ -239,7 +239,7 @@ rx_ping(struct rv_yamux *y, const struct rv_yhdr *h)
 	}
 	if (!(h->flags & RV_YF_ACK))
 		return;
-	us = rv_rtt_pong(&y->rtt, h->len, y->now);
+	us = rv_rtt_pong(&y->rtt, h->len, y->now, rv_yamux_moved(y));
 	if (us == 0)
 		return;
 	rvq_counter_set(&y->e.stats.rtt_us, rv_rtt_min(&y->rtt));

@@ -158,11 +158,11 @@ evaluate(struct rv_yamux *y, struct rv_stream *st)
 		return;
 	}
 	rv_yamux_wait_del(y, st);
-	delta = rv_window_update(&y->win, st, rv_rtt_min(&y->rtt), y->now, level == 0);
+	delta = rv_window_update(&y->win, st, rv_rtt_least(&y->rtt, y->now), y->now, level == 0);
 	if (delta == 0)
 		return;
 	rvq_counter_max(&y->e.stats.window_max, st->window);
-	if (y->rtt.n > 0 && y->rtt.n < RV_RTT_BURST && !y->rtt.inflight &&
+	if (y->rtt.n > 0 && y->rtt.next < RV_RTT_BURST && !y->rtt.inflight &&
 	    y->e.cfg.user.keepalive_ms != REEVE_OFF)
 		y->ping_owed = true;
 	st->owed += delta;

@@ -123,6 +123,13 @@ rv_yamux_find(struct rv_yamux *y, uint32_t id)
 	return y->last;
 }
 
+/* Bytes of bodies so far, both ways. */
+static inline uint64_t
+rv_yamux_moved(const struct rv_yamux *y)
+{
+	return rvq_counter_get(&y->e.stats.bytes_in) + rvq_counter_get(&y->e.stats.bytes_out);
+}
+
 /* Has bytes that may leave now? */
 static inline bool
 rv_yamux_sendable(const struct rv_stream *st)

@@ -198,8 +198,9 @@ measured_mbit(uint64_t mbit, size_t n)
 
 START_TEST(the_rate_is_what_was_asked)
 {
-	static const uint64_t mbit[] = {50, 1000};
-	const double least = _i == 0 ? 0.97 : 0.9; /* a gigabit takes a good part of a processor */
+	static const uint64_t mbit[] = {50, 250};
+	const double least = _i == 0 ? 0.97
+				     : 0.9; /* a sanitizer on a busy machine is not much faster */
 	double got, best = 0;
 
 	/* Slower by a disturbance is possible, faster never. */

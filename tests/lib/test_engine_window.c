@@ -111,7 +111,7 @@ START_TEST(unread_bytes_are_not_granted_again)
 	start(0, 0, NULL);
 	round_trip(RTT_MS * 1000);
 	st = rvt_inbound(&r, 1);
-	r.now += 10000;
+	r.now += RTT_MS * 1000;
 	arrive(1, 128);
 	ck_assert_uint_eq(let_go(st, 128), 384); /* M = 512 */
 	r.now += 1000000;                        /* slow from here */
@@ -131,7 +131,7 @@ START_TEST(one_large_read_grants_all_it_took)
 	start(0, 0, NULL);
 	round_trip(RTT_MS * 1000);
 	st = rvt_inbound(&r, 1);
-	r.now += 10000;
+	r.now += RTT_MS * 1000;
 	arrive(1, 128);
 	ck_assert_uint_eq(let_go(st, 128), 384);
 	r.now += 1000000;
@@ -187,7 +187,7 @@ START_TEST(pool_bounds_the_sum_and_comes_back)
 	round_trip(RTT_MS * 1000);
 	a = rvt_inbound(&r, 1);
 	for (unsigned i = 0; i < 3; i++, half *= 2) {
-		r.now += 1000;
+		r.now += RTT_MS * 1000;
 		arrive(1, half);
 		ck_assert_uint_eq(let_go(a, half), delta[i]);
 	}
@@ -201,6 +201,7 @@ START_TEST(pool_bounds_the_sum_and_comes_back)
 	rvt_drain(&r, 0);
 	rvt_want(&r, RVT_WU, RVT_RST, 1, 0);
 	ck_assert_uint_eq(grown(), 0);
+	r.now += RTT_MS * 1000;
 	arrive(3, 128);
 	ck_assert_uint_eq(let_go(b, 128), 384);
 	rvt_rig_fini(&r);
@@ -217,7 +218,27 @@ START_TEST(window_stops_at_its_ceiling)
 	arrive(1, 128);
 	ck_assert_uint_eq(let_go(st, 128), 128 + 44);
 	arrive(1, 150);
-	ck_assert_uint_eq(let_go(st, 150), 150);
+	ck_assert_uint_eq(let_go(st, 37), 0);
+	ck_assert_uint_eq(let_go(st, 113), 150); /* and goes back in eighths from then on */
+	rvt_rig_fini(&r);
+}
+END_TEST
+
+START_TEST(young_window_goes_where_its_rate_shows)
+{
+	/* What halves took, in ms of a round trip of 50, and then M: fourfold at most, above 1 MiB double. */
+	static const uint32_t ms[] = {40, 5, 5, 49}, m[] = {640, 2560, 5120, 10240};
+	struct rv_stream *st;
+
+	start(0, 0, NULL);
+	round_trip(RTT_MS * 1000);
+	st = rvt_inbound(&r, 1);
+	for (int i = 0; i < 4; i++) {
+		r.now += ms[i] * 1000;
+		arrive(1, st->window / 2 / KIB);
+		(void)let_go(st, st->window / 2 / KIB);
+		ck_assert_uint_eq(st->window, m[i] * KIB);
+	}
 	rvt_rig_fini(&r);
 }
 END_TEST
@@ -292,6 +313,7 @@ START_TEST(dry_peer_with_a_slow_reader_does_not_grow)
 	struct rv_stream *st;
 
 	start(0, 0, NULL);
+	round_trip(100);
 	st = rvt_inbound(&r, 1);
 	for (int i = 0; i < 20; i++) {
 		arrive(1, st->recv_credit / KIB);
@@ -316,6 +338,7 @@ START_TEST(having_been_dry_is_forgotten_with_the_next_credit)
 	struct rv_stream *st;
 
 	start(0, 0, NULL);
+	round_trip(100);
 	st = rvt_inbound(&r, 1);
 	arrive(1, 256);
 	r.now += RV_DRY_US;
@@ -460,6 +483,7 @@ main(void)
 	tcase_add_test(t, updates_not_yet_sent_are_one);
 	tcase_add_test(t, pool_bounds_the_sum_and_comes_back);
 	tcase_add_test(t, window_stops_at_its_ceiling);
+	tcase_add_test(t, young_window_goes_where_its_rate_shows);
 	tcase_add_test(t, first_credit_frames_do_not_grow);
 	tcase_add_loop_test(t, near_path_stops_where_its_rate_is_served, 0, 3);
 	tcase_add_test(t, dry_peer_with_a_quick_reader_grows_without_round_trip);
