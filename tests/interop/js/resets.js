@@ -6,8 +6,8 @@ import { check, echo, newToken, noted, start, streamsThere } from './ask.js'
 const LIMIT_MS = 10000 // for a reset to come; that of hashicorp/yamux waits for its close timeout
 
 // Writes until that fails, which it has to because of a reset.
-async function untilReset (s) {
-	for (const until = Date.now() + LIMIT_MS; Date.now() < until; await nap(10)) {
+async function untilReset (s, limit = LIMIT_MS) {
+	for (const until = Date.now() + limit; Date.now() < until; await nap(10)) {
 		try {
 			await within(LIMIT_MS, 'a reset', s.write(ascii('x')))
 		} catch (err) {
@@ -91,7 +91,10 @@ async function their (at, state) {
 			break
 	}
 	await untilOver(s)
-	if (state !== 2) {
+	if (state === 3) {
+		// The Rust crate sends nothing more after its FIN; hashicorp/yamux takes two seconds.
+		await untilReset(s, 2500).catch(() => s.end())
+	} else if (state !== 2) {
 		await untilReset(s)
 	}
 }

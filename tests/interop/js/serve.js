@@ -81,6 +81,7 @@ async function resetIn (s, ledger) {
 			break
 		case 3:
 			await s.end()
+			await nap(50) // so that the end is read before the reset: hashicorp/yamux forgets it
 			break
 		case 4:
 			await nap(50)
