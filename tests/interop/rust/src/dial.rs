@@ -133,7 +133,7 @@ pub async fn settled(link: &Link) -> Result<u64> {
         if open <= 4 {
             return Ok(open);
         }
-        if begin.elapsed() > Duration::from_secs(10) {
+        if begin.elapsed() > Duration::from_secs(5) {
             return Err(format!("{open} streams are left on the serving side").into());
         }
         sleep(Duration::from_millis(50)).await;
