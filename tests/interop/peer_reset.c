@@ -157,46 +157,59 @@ flood_until_reset(reeve_stream_t *s)
 	return their_reset(s, rc);
 }
 
-static uint32_t
+/* What comes before a server's reset in a state. */
+static void
+before_reset(reeve_stream_t *s, uint8_t state)
+{
+	uint8_t *payload, ready;
+	uint64_t total;
+	int rc;
+
+	if (state == PEER_ANSWERED) {
+		peer_must(peer_read(s, &ready, 1), "the answer before a reset");
+	} else if (state == PEER_THEIR_END) {
+		peer_must(reeve_shut(s), "shut");
+	} else if (state == PEER_OWN_END) {
+		peer_must(peer_drain(s, NULL, &total), "the end before a reset");
+		if ((rc = peer_write(s, "x", 1)) < 0)
+			their_reset(s, rc);
+	} else if (state == PEER_UNREAD) {
+		/* Who resets does not wait for all of it. */
+		payload = peer_payload(1000);
+		if ((rc = peer_write(s, payload, 1000)) < 0)
+			their_reset(s, rc);
+		free(payload);
+	}
+}
+
+/* A library that cannot reset behind an end, of its own or of ours, notes an end. */
+static void
 theirs_in(reeve_ctl_t *k, uint8_t state)
 {
-	uint8_t request[9], kind, ready;
-	uint32_t code = 0;
+	uint8_t request[9], kind;
 	uint64_t total;
 	reeve_stream_t *s;
-	int ended = 0, rc;
+	int rc;
 
 	peer_new_token(request);
 	request[8] = state;
 	s = peer_start(k, PEER_STATE, request, sizeof(request));
-	if (state == PEER_ANSWERED) {
-		peer_must(peer_read(s, &ready, 1), "the answer before a reset");
-	} else if (state == PEER_OWN_END) {
-		peer_must(peer_drain(s, NULL, &total), "the end before a reset");
-	} else if (state == PEER_UNREAD) {
-		uint8_t *payload = peer_payload(1000);
-
-		/* Who resets does not wait for all of it. */
-		rc = peer_write(s, payload, 1000);
-		if (rc < 0)
-			code = their_reset(s, rc);
-		free(payload);
-	}
-	if (state == PEER_THEIR_END) {
-		peer_must(reeve_shut(s), "shut");
-		rc = peer_drain(s, NULL, &total);
-		ended = rc == 0;
-		if (!ended)
-			code = their_reset(s, rc);
-	} else if (state == PEER_WRITTEN) {
-		code = flood_until_reset(s);
-	} else {
-		code = until_reset(s);
-	}
-	reeve_close(s);
+	before_reset(s, state);
+	if (state == PEER_WRITTEN)
+		flood_until_reset(s);
+	else if (state != PEER_THEIR_END && state != PEER_OWN_END)
+		until_reset(s);
 	peer_query(k, request, &kind, &total);
-	peer_check(kind == (ended ? PEER_ENDED : PEER_WAS_RESET), "the server noted another end");
-	return code;
+	if (state == PEER_THEIR_END && (rc = peer_drain(s, NULL, &total)) < 0)
+		their_reset(s, rc);
+	else if (state == PEER_THEIR_END)
+		peer_check(kind == PEER_ENDED, "a reset behind our end was lost");
+	else if (state == PEER_OWN_END && kind == PEER_WAS_RESET)
+		until_reset(s);
+	peer_check(kind == PEER_WAS_RESET ||
+		(kind == PEER_ENDED && (state == PEER_THEIR_END || state == PEER_OWN_END)),
+	    "the server noted another end");
+	reeve_close(s);
 }
 
 void
