@@ -2,14 +2,14 @@
 
 use crate::link::Link;
 use crate::yamux::{Mode, Stream};
-use crate::{wire, Result};
+use crate::{plain, wire, Result, Transport};
 use futures::{AsyncReadExt, AsyncWriteExt, StreamExt};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 
 /// What the connections share.
 struct Server {
@@ -59,17 +59,19 @@ pub async fn serve(addr: &str, mode: Mode, chunk: usize) -> Result<()> {
     let server = Server::new(chunk);
     loop {
         let (tcp, _) = listener.accept().await?;
-        tokio::spawn(attend(tcp, mode, server.clone()));
+        if let Ok(socket) = plain(tcp) {
+            tokio::spawn(attend(socket, mode, server.clone()));
+        }
     }
 }
 
 /// Serves one connection with a ledger of its own; for benchmarks in one process.
-pub async fn serve_one(tcp: TcpStream, mode: Mode) -> Result<()> {
-    attend(tcp, mode, Server::new(64 * 1024)).await
+pub async fn serve_one(socket: impl Transport, mode: Mode) {
+    attend(socket, mode, Server::new(64 * 1024)).await
 }
 
-async fn attend(tcp: TcpStream, mode: Mode, server: Arc<Server>) -> Result<()> {
-    let (link, mut inbound) = Link::start(tcp, mode)?;
+async fn attend(socket: impl Transport, mode: Mode, server: Arc<Server>) {
+    let (link, mut inbound) = Link::start(socket, mode);
     let (greet, running) = (AtomicBool::new(false), AtomicU64::new(0));
     let session = Arc::new(Session {
         server,
@@ -86,7 +88,6 @@ async fn attend(tcp: TcpStream, mode: Mode, server: Arc<Server>) -> Result<()> {
             session.running.fetch_sub(1, Ordering::Relaxed);
         });
     }
-    Ok(())
 }
 
 impl Session {
