@@ -67,23 +67,12 @@ peer_fetch(struct peer_link *l, const uint64_t *numbers, char *out)
 	snprintf(out, OUT_SIZE, "\"bytes\":%llu", (unsigned long long)numbers[0]);
 }
 
-/* The largest body that came is not told by the library: how many frames did is. */
-static double
-body_mean(reeve_ctl_t *k, const reeve_stats_t *before)
-{
-	reeve_stats_t now = {.size = sizeof(now)};
-
-	reeve_ctl_stats(k, &now);
-	return (double)(now.bytes_in - before->bytes_in) /
-	    (double)(now.frames_in - before->frames_in);
-}
-
 void
 peer_single(struct peer_link *l, const uint64_t *numbers, char *out)
 {
 	size_t n = (size_t)numbers[0];
 	uint8_t *payload = peer_payload(n), reply[40];
-	reeve_stats_t stats = {.size = sizeof(stats)};
+	reeve_stats_t before = {.size = sizeof(before)}, now = {.size = sizeof(now)};
 	reeve_stream_t *s = peer_start(l->k, PEER_SINK, NULL, 0);
 	struct sha256 sum;
 
@@ -92,10 +81,13 @@ peer_single(struct peer_link *l, const uint64_t *numbers, char *out)
 	peer_must(peer_write(s, payload, n), "write");
 	peer_sink_end(s, &sum, reply);
 	free(payload);
-	reeve_ctl_stats(l->k, &stats);
+	reeve_ctl_stats(l->k, &before);
 	peer_fetch(l, numbers, out);
-	snprintf(out + strlen(out), OUT_SIZE - strlen(out), ",\"window\":%llu,\"body_mean\":%.0f",
-	    (unsigned long long)stats.window_max, body_mean(l->k, &stats));
+	reeve_ctl_stats(l->k, &now);
+	/* How many frames brought the fetched bytes, and the window that they came through. */
+	snprintf(out + strlen(out), OUT_SIZE - strlen(out), ",\"frames\":%llu,\"window\":%llu",
+	    (unsigned long long)(now.frames_in - before.frames_in),
+	    (unsigned long long)now.window_max);
 }
 
 static void

@@ -17,20 +17,33 @@ peer_gen_init(struct peer_gen *g)
 	g->left = 0;
 }
 
+static uint64_t
+next_word(struct peer_gen *g)
+{
+	g->state ^= g->state << 13;
+	g->state ^= g->state >> 7;
+	g->state ^= g->state << 17;
+	return g->state;
+}
+
 void
 peer_gen_fill(struct peer_gen *g, uint8_t *out, size_t n)
 {
-	size_t i;
+	size_t i, k;
 
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < n;) {
+		if (g->left == 0 && n - i >= 8) {
+			uint64_t word = next_word(g);
+
+			for (k = 0; k < 8; k++)
+				out[i++] = (uint8_t)(word >> 8 * k);
+			continue;
+		}
 		if (g->left == 0) {
-			g->state ^= g->state << 13;
-			g->state ^= g->state >> 7;
-			g->state ^= g->state << 17;
-			g->word = g->state;
+			g->word = next_word(g);
 			g->left = 8;
 		}
-		out[i] = (uint8_t)g->word;
+		out[i++] = (uint8_t)g->word;
 		g->word >>= 8;
 		g->left--;
 	}

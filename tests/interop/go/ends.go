@@ -156,12 +156,12 @@ func resetByThem(d *dialer, state byte) error {
 	case stateUnread:
 		_, err = s.Write(generated(1000))
 	case stateWritten:
-		for err == nil {
-			_, err = s.Write(generated(piece))
+		for payload := generated(piece); err == nil; {
+			_, err = s.Write(payload)
 		}
-		if isReset(err) {
-			err = nil
-		}
+	}
+	if isReset(err) && state >= stateUnread { // the reset waits for no more than the first byte
+		err = nil
 	}
 	if err != nil {
 		return err
