@@ -47,6 +47,7 @@ struct rva_worker {
 	struct rva_source
 	    timer_source; /* external mode: timers make the poller's descriptor readable */
 	int timer_fd;
+	bool warm; /* ran something since the pool was last trimmed */
 	struct rvq_counter messages, loops;
 };
 
