@@ -1,11 +1,9 @@
 //! One connection, driven by litep2p's `ControlledConnection`, and the `Control` that opens streams on it.
 
 use crate::yamux::{Config, Connection, Control, ControlledConnection, Mode, Stream};
-use crate::Result;
+use crate::{Result, Transport};
 use futures::StreamExt;
-use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
-use tokio_util::compat::{Compat, TokioAsyncReadCompatExt};
 
 /// The streams that the peer opens; ends with the connection.
 pub type Inbound = mpsc::UnboundedReceiver<Stream>;
@@ -20,7 +18,7 @@ pub struct Link {
 
 /// After an error or the end the wrapper is not polled again: it would wait for ever.
 async fn drive(
-    mut conn: ControlledConnection<Compat<TcpStream>>,
+    mut conn: ControlledConnection<impl Transport>,
     inbound: mpsc::UnboundedSender<Stream>,
 ) -> String {
     loop {
@@ -34,16 +32,15 @@ async fn drive(
 }
 
 impl Link {
-    pub fn start(tcp: TcpStream, mode: Mode) -> Result<(Link, Inbound)> {
-        tcp.set_nodelay(true)?;
+    pub fn start(socket: impl Transport, mode: Mode) -> (Link, Inbound) {
         let (inbound, streams) = mpsc::unbounded_channel();
         let (ended, end) = watch::channel(None);
-        let (control, conn) = Control::new(Connection::new(tcp.compat(), Config::default(), mode));
+        let (control, conn) = Control::new(Connection::new(socket, Config::default(), mode));
         tokio::spawn(async move {
             let reason = drive(conn, inbound).await;
             ended.send_replace(Some(reason));
         });
-        Ok((Link { control, end }, streams))
+        (Link { control, end }, streams)
     }
 
     pub async fn open(&self) -> Result<Stream> {

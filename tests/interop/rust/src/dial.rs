@@ -2,7 +2,7 @@
 
 use crate::link::Link;
 use crate::yamux::{Mode, Stream};
-use crate::{bench, cases, resets, session, wire, Cannot, Result, NAME};
+use crate::{bench, cases, plain, resets, session, wire, Cannot, Result, NAME};
 use futures::{AsyncReadExt, AsyncWriteExt};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::net::TcpStream;
@@ -10,7 +10,8 @@ use tokio::time::{sleep, timeout};
 
 /// Connects, and opens no stream yet.
 pub async fn connect(addr: &str, mode: Mode) -> Result<Link> {
-    Ok(Link::start(TcpStream::connect(addr).await?, mode)?.0)
+    let tcp = TcpStream::connect(addr).await?;
+    Ok(Link::start(plain(tcp)?, mode).0)
 }
 
 pub async fn dial(addr: &str, mode: Mode, chunk: usize, case: &[&str]) -> Result<()> {
@@ -133,7 +134,7 @@ pub async fn settled(link: &Link) -> Result<u64> {
         if open <= 4 {
             return Ok(open);
         }
-        if begin.elapsed() > Duration::from_secs(10) {
+        if begin.elapsed() > Duration::from_secs(5) {
             return Err(format!("{open} streams are left on the serving side").into());
         }
         sleep(Duration::from_millis(50)).await;

@@ -1,12 +1,10 @@
 //! One connection: the task that drives it and the handle that opens streams on it and closes it.
 
 use crate::yamux::{Config, Connection, Mode, Stream};
-use crate::Result;
+use crate::{Result, Transport};
 use std::future::poll_fn;
 use std::task::{Context, Poll};
-use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio_util::compat::{Compat, TokioAsyncReadCompatExt};
 
 /// The streams that the peer opens; ends with the connection.
 pub type Inbound = mpsc::UnboundedReceiver<Stream>;
@@ -24,15 +22,15 @@ pub struct Link {
     end: watch::Receiver<Option<String>>,
 }
 
-struct Driver {
-    conn: Connection<Compat<TcpStream>>,
+struct Driver<T> {
+    conn: Connection<T>,
     commands: mpsc::Receiver<Command>,
     wish: Option<oneshot::Sender<Stream>>,
     closing: bool,
     inbound: mpsc::UnboundedSender<Stream>,
 }
 
-impl Driver {
+impl<T: Transport> Driver<T> {
     /// Ready, with the reason, when the connection is over.  Every branch that made progress polls again.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<String> {
         loop {
@@ -76,12 +74,11 @@ impl Driver {
 }
 
 impl Link {
-    pub fn start(tcp: TcpStream, mode: Mode) -> Result<(Link, Inbound)> {
-        tcp.set_nodelay(true)?;
+    pub fn start(socket: impl Transport, mode: Mode) -> (Link, Inbound) {
         let (commands, receiver) = mpsc::channel(64);
         let (inbound, streams) = mpsc::unbounded_channel();
         let (ended, end) = watch::channel(None);
-        let conn = Connection::new(tcp.compat(), Config::default(), mode);
+        let conn = Connection::new(socket, Config::default(), mode);
         let mut driver = Driver {
             conn,
             commands: receiver,
@@ -94,7 +91,7 @@ impl Link {
             drop(driver);
             ended.send_replace(Some(reason));
         });
-        Ok((Link { commands, end }, streams))
+        (Link { commands, end }, streams)
     }
 
     pub async fn open(&self) -> Result<Stream> {

@@ -16,10 +16,24 @@ use ::yamux;
 #[cfg(feature = "control")]
 use litep2p::yamux;
 
+use futures::{AsyncRead, AsyncWrite};
 use std::process::ExitCode;
+use tokio::net::TcpStream;
+use tokio_util::compat::{Compat, TokioAsyncReadCompatExt};
 use yamux::Mode;
 
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+/// What a connection can be on.
+pub trait Transport: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Transport for T {}
+
+/// A socket as the library wants it.
+pub fn plain(tcp: TcpStream) -> Result<Compat<TcpStream>> {
+    tcp.set_nodelay(true)?;
+    Ok(tcp.compat())
+}
 
 /// The peer's name in the interop matrix.
 pub const NAME: &str = env!("CARGO_PKG_DESCRIPTION");

@@ -58,7 +58,11 @@ pub async fn goaway_theirs(link: &Link) -> Result<String> {
             return Err("what was echoed before the end is lost".into());
         }
     }
-    Ok(format!("\"heard_ms\":{heard},\"reason\":{reason:?}"))
+    let on = streams[0].write_all(b"x").await.is_ok();
+    let streams = if on { "on" } else { "over" };
+    Ok(format!(
+        "\"heard_ms\":{heard},\"reason\":{reason:?},\"streams\":\"{streams}\""
+    ))
 }
 
 pub async fn goaway_ours(link: &Link, addr: &str, mode: Mode) -> Result<String> {
