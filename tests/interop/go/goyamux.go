@@ -14,8 +14,7 @@ import (
 // What differs between the libraries.
 const (
 	library      = "go-yamux"
-	resetDrops   = true  // a reset throws away what was not read
-	goesOn       = false // the other side's GO_AWAY(0) ends every stream
+	resetDrops   = true // a reset throws away what was not read
 	resetsAtOnce = true
 )
 

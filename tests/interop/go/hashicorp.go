@@ -16,7 +16,6 @@ import (
 const (
 	library      = "hashicorp"
 	resetDrops   = true  // a reset throws away what was not read
-	goesOn       = true  // streams go on after the other side's GO_AWAY(0)
 	resetsAtOnce = false // see reset
 )
 

@@ -243,6 +243,7 @@ func resetIn(s stream, state byte) uint64 {
 	case stateOwnEnd:
 		if resetsAtOnce {
 			s.end()
+			time.Sleep(100 * time.Millisecond) // for the other side to read the end
 		} // else the reset is an end and then a reset
 	case stateUnread:
 		time.Sleep(100 * time.Millisecond)
