@@ -16,7 +16,7 @@
 #define PAUSE_US  5000          /* between two looks at a full receive budget, or for memory */
 #define PIN_SLACK (512u * 1024) /* pinned beyond twice what is unread before everything is copied */
 #define CTL_RESERVE \
-	4 /* places for what is not the engine's: the answer to the one open in flight, the end */
+	4 /* places for what is not the engine's: the answer to the one open in flight, that there are no more, the end */
 
 /* --- the engine's sink: events go to the substreams' ring, openings and answers to the controller's --- */
 
@@ -116,6 +116,15 @@ rva_conn_tell(struct reeve_conn *c, const struct rva_ctlmsg *m)
 	rva_conn_dirty(c);
 }
 
+/* There will be no more streams: opens that wait are tried again, and refused. */
+static void
+no_more_streams(struct reeve_conn *c)
+{
+	struct rva_ctlmsg m = {.kind = RVA_CTL_SLOT};
+
+	push_ctl(c, &m);
+}
+
 void
 rva_conn_begin_close(struct reeve_conn *c, uint64_t deadline)
 {
@@ -124,6 +133,7 @@ rva_conn_begin_close(struct reeve_conn *c, uint64_t deadline)
 	if (c->state == RVA_CONN_OPEN) {
 		c->state = RVA_CONN_CLOSING;
 		c->engine->ops->closing(c->engine);
+		no_more_streams(c);
 	}
 	if (deadline < c->close_deadline)
 		c->close_deadline = deadline;
@@ -269,7 +279,6 @@ static void
 on_timer(struct rva_timer *t, uint64_t now)
 {
 	struct reeve_conn *c = rva_container(t, struct reeve_conn, timer);
-	int rc;
 
 	if (c->state == RVA_CONN_ENDED)
 		return;
@@ -281,8 +290,8 @@ on_timer(struct rva_timer *t, uint64_t now)
 		rva_conn_end(c, REEVE_ETIMEDOUT, REEVE_BY_US, "REEVE-CONN-0002");
 	} else if (now >= c->stall_deadline) {
 		rva_conn_end(c, REEVE_ETIMEDOUT, REEVE_BY_TRANSPORT, "REEVE-CONN-0003");
-	} else if ((rc = c->engine->ops->tick(c->engine, now)) < 0) {
-		rva_conn_end(c, rc, REEVE_BY_PEER, c->engine->reason.id);
+	} else if (c->engine->ops->tick(c->engine, now) < 0) {
+		rva_conn_end(c, c->engine->reason.rc, REEVE_BY_PEER, c->engine->reason.id);
 	} else {
 		if (c->paused)
 			rva_conn_want_read(c);
@@ -414,6 +423,8 @@ conn_on(struct rva_actor *a, struct rvq_node *n)
 	if (bits & RVA_CONN_CLOSE)
 		rva_conn_begin_close(c, rvq_cell64_get(&c->close_at));
 	if (bits & RVA_CONN_GOAWAY) {
+		if (!c->engine->refusing)
+			no_more_streams(c);
 		c->engine->ops->goaway(c->engine, (uint32_t)(rvq_cell64_get(&c->goaway) - 1));
 		rva_conn_dirty(c);
 	}

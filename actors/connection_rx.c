@@ -27,7 +27,8 @@ parse(struct reeve_conn *c, struct rv_slab *s, uint32_t off, uint32_t len)
 			return false;
 		if (n < 0) {
 			rva_conn_last_words(c);
-			rva_conn_end(c, (int)n, REEVE_BY_PEER, c->engine->reason.id);
+			/* The first reason: a GO_AWAY may have been before it. */
+			rva_conn_end(c, c->engine->reason.rc, REEVE_BY_PEER, c->engine->reason.id);
 			return false;
 		}
 		off += (uint32_t)n;

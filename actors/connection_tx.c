@@ -167,7 +167,10 @@ rva_conn_flush(struct reeve_conn *c)
 		rva_conn_deliver(c);
 		if (c->state == RVA_CONN_ENDED)
 			return;
-	} while (rvq_ring_count(&c->from_ctl) != 0 && ++rounds < ROUNDS);
+		/* What follows from an answer is heard before anything is sent: a stream that nobody wants any more
+		 * has no SYN on the wire. */
+	} while ((rvq_ring_count(&c->from_ctl) != 0 || rvq_ring_count(&c->up) != 0) &&
+	    ++rounds < ROUNDS);
 	write_all(c);
 	if (c->state == RVA_CONN_ENDED)
 		return;

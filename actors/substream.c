@@ -167,14 +167,6 @@ rva_stream_pump_in(struct reeve_stream *s)
 
 /* --- bytes out --- */
 
-size_t
-rva_stream_budget(const struct reeve_stream *s)
-{
-	uint32_t all = s->conn->cfg.send_budget;
-
-	return s->queued >= all ? 0 : all - s->queued;
-}
-
 /* Everything that was accepted is with the connection: now what ends the direction. */
 static void
 finish_out(struct reeve_stream *s)
@@ -199,6 +191,10 @@ rva_stream_pump_out(struct reeve_stream *s)
 	size_t n;
 
 	while (s->waiting != NULL && (op = s->waiting->writes.head) != NULL) {
+		if (rva_op(op)->msg.kind == RVA_MSG_REFUSED) {
+			(void)rva_op_answer(rva_oplist_pop(&s->waiting->writes), op->res);
+			continue;
+		}
 		if (p != NULL && !rva_port_drain(s, p, rva_op(op)->pos))
 			return;
 		if (s->shut || (rva_stream_budget(s) == 0 && !s->close_wanted))
@@ -376,6 +372,7 @@ on_timer(struct rva_timer *t, uint64_t now)
 	a = expire(&w->reads, rd, now);
 	b = expire(&w->writes, wr, now);
 	rva_timer_set(&s->conn->w->wheel, t, a < b ? a : b);
+	rva_stream_pump_out(s); /* what waited for those */
 }
 
 static struct rva_waiting *
@@ -421,7 +418,7 @@ start_read(struct reeve_stream *s, reeve_op_t *op)
 		return;
 	}
 	if (w == NULL || (p != NULL && !rva_port_pull_back(s, p))) {
-		(void)rva_op_answer(op, w == NULL ? REEVE_ENOMEM : REEVE_EBUSY);
+		(void)rva_op_answer(op, w == NULL ? REEVE_ENOMEM : rva_port_busy(s, p));
 		return;
 	}
 	rva_oplist_push(&w->reads, op);
@@ -449,6 +446,16 @@ start_write(struct reeve_stream *s, reeve_op_t *op)
 	rva_stream_pump_out(s);
 }
 
+/* Its answer is known, and comes behind those of the writes that wait. */
+static void
+on_refused(struct reeve_stream *s, reeve_op_t *op)
+{
+	if (s->waiting != NULL && s->waiting->writes.head != NULL)
+		rva_oplist_push(&s->waiting->writes, op);
+	else
+		(void)rva_op_answer(op, op->res);
+}
+
 static void
 on_cancel(struct reeve_stream *s, reeve_op_t *op)
 {
@@ -458,6 +465,7 @@ on_cancel(struct reeve_stream *s, reeve_op_t *op)
 	if (rva_op(op)->msg.kind == RVA_MSG_WRITE && rva_op(op)->buf != NULL)
 		rv_buf_unref(rva_op(op)->buf);
 	rva_op_finish(op, REEVE_ECANCELED);
+	rva_stream_pump_out(s); /* what waited for it */
 }
 
 /* A deadline was set: operations that wait get it too. */
@@ -535,7 +543,7 @@ stream_on(struct rva_actor *a, struct rvq_node *n)
 	else if (m->kind == RVA_MSG_WRITE)
 		start_write(s, rva_op_of_msg(n));
 	else if (m->kind == RVA_MSG_REFUSED)
-		rva_op_refused(n);
+		on_refused(s, rva_op_of_msg(n));
 	else
 		on_cancel(s, rva_op_of_cancel(n));
 }

@@ -87,7 +87,13 @@ void rva_stream_pump_out(struct reeve_stream *s);
 /* To the connection; the reference goes along. */
 void rva_stream_send(struct reeve_stream *s, reeve_buf_t *b);
 /* Send budget left, bytes. */
-size_t rva_stream_budget(const struct reeve_stream *s);
+static inline size_t
+rva_stream_budget(const struct reeve_stream *s)
+{
+	uint32_t all = s->conn->cfg.send_budget;
+
+	return s->queued >= all ? 0 : all - s->queued;
+}
 
 static inline int
 rva_rc(const struct rvq_cell32 *c)

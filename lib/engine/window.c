@@ -27,7 +27,7 @@ grown(const struct rv_winpool *p, uint32_t m, uint64_t to, uint32_t max)
 {
 	uint64_t left = p->grow > p->grown ? p->grow - p->grown : 0;
 
-	if (to > m + left)
+	if (to - m > left) /* to >= m, and left may be 2^64 - 1 */
 		to = m + left;
 	if (to > max)
 		to = max;
@@ -75,10 +75,11 @@ rv_window_update(
 	uint64_t since = now - st->updated, quick = 2 * rtt > RV_DRY_US ? 2 * rtt : RV_DRY_US;
 	uint32_t unread = st->window - st->recv_credit - st->consumed;
 	bool due = st->consumed >= st->due;
-	bool dry = (st->flags & RV_ST_DRY) != 0 && unread <= st->window / 4 && since < quick;
+	bool kept_up = unread <= st->window / 4;
+	bool dry = (st->flags & RV_ST_DRY) != 0 && kept_up && since < quick;
 	uint32_t m = st->window, delta;
 
-	if (may_grow && due && fast(st, rtt, since))
+	if (may_grow && due && fast(st, rtt, since) && (kept_up || m <= RV_YOUNG_MAX))
 		m = grown(p, m, asked(st, rtt, since), ceiling(p, rtt));
 	else if (may_grow && dry)
 		m = grown(p, m, 2 * (uint64_t)m, p->max < RV_DRY_MAX ? p->max : RV_DRY_MAX);

@@ -13,11 +13,13 @@
  * Growth: M doubles at an update that is due within two round trips after the last one (the rule
  * of rust-yamux PR 176, with a minimum-filtered round trip).  A young window (at most
  * RV_YOUNG_MAX) may go up to fourfold: at once to four times what the path holds at the rate of
- * the bytes of this update, which is where doubling ends too.  M doubles also when the peer had used up
- * its credit and the reader emptied its queue to a quarter of M faster than that (or within
- * RV_DRY_US: below it the round trip measures our own scheduling).  The second rule needs no
- * round trip: on a fast path half a window takes longer than two of them and the first rule
- * never fires. */
+ * the bytes of this update, which is where doubling ends too.  An older one grows only while the
+ * reader keeps up (unread at most a quarter of M): more credit is no help to a slow one.
+ *
+ * M doubles also when the peer had used up its credit and the reader kept up and was faster than
+ * that (or than RV_DRY_US: below it the round trip measures our own scheduling).  This second
+ * rule needs no round trip: on a fast path half a window takes longer than two of them and the
+ * first rule never fires. */
 #ifndef REEVE_LIB_ENGINE_WINDOW_H
 #define REEVE_LIB_ENGINE_WINDOW_H
 
@@ -33,7 +35,7 @@
 #define RV_NEAR_US   1000u
 #define RV_NEAR_RATE 4096u
 /* Beyond it one burst is too little evidence for more than doubling, bytes. */
-#define RV_YOUNG_MAX (1024u * 1024)
+#define RV_YOUNG_MAX (512u * 1024)
 
 /* What the streams of a connection share. */
 struct rv_winpool {
