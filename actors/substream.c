@@ -167,7 +167,7 @@ rva_stream_pump_in(struct reeve_stream *s)
 
 /* --- bytes out --- */
 
-/* Everything that was accepted is with the connection: now what ends the direction. */
+/* Everything that was accepted is with the connection: now what ends the direction.  A close may follow a shut. */
 static void
 finish_out(struct reeve_stream *s)
 {
@@ -218,8 +218,8 @@ rva_stream_pump_out(struct reeve_stream *s)
 		if (rvq_cell32_get(&s->posted) == 0)
 			(void)rva_port_drain(s, p, all);
 	}
-	if ((s->shut_wanted || s->close_wanted) && !s->shut && rvq_cell32_get(&s->posted) == 0 &&
-	    (p == NULL || rva_port_seal(s, p)))
+	if (((s->shut_wanted && !s->shut) || (s->close_wanted && !s->closed)) &&
+	    rvq_cell32_get(&s->posted) == 0 && (p == NULL || rva_port_seal(s, p)))
 		finish_out(s);
 }
 

@@ -30,6 +30,8 @@ enum rv_class {
 #define RV_POOL_KEEP     (1u << 20)
 #define RV_POOL_TRIM_64K (256u << 10)
 #define RV_POOL_TRIM     (64u << 10)
+/* What others may give back before the owner fetches it: bytes; beyond that it goes to the system at once. */
+#define RV_POOL_RETURNS (4u << 20)
 
 /* Bytes held for somebody, against a limit; refcounted because blocks outlive connections.
  * parent: the runtime's budget, charged too, kept alive by a reference. */

@@ -120,6 +120,7 @@ void
 rvt_marry(struct rvt_nodes *n, const struct rvt_wedding *w)
 {
 	memset(n, 0, sizeof(*n));
+	n->base = rvt_base();
 	n->rt[0] = runtime(w->workers);
 	n->rt[1] = w->one_rt || w->via == RVT_PAIR ? n->rt[0] : runtime(w->workers);
 	if (w->via == RVT_PAIR)
@@ -145,6 +146,7 @@ rvt_divorce(struct rvt_nodes *n)
 		ck_assert(n->re[i].closed);
 		rvt_rechunk_fini(&n->re[i]);
 	}
+	rvt_base_check(&n->base);
 }
 
 void

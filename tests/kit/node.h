@@ -6,6 +6,7 @@
 
 #include <reeve/reeve.h>
 
+#include "tests/kit/base.h"
 #include "tests/kit/line.h"
 #include "tests/kit/rechunk.h"
 
@@ -41,9 +42,10 @@ struct rvt_nodes {
 	struct rvt_line *line; /* up is from [0] to [1] */
 	struct rvt_rechunk re[2];
 	bool rechunked;
+	struct rvt_base base;
 };
 void rvt_marry(struct rvt_nodes *n, const struct rvt_wedding *w);
-/* Destroy what is left. */
+/* Destroy what is left.  Descriptors and threads are what they were before. */
 void rvt_divorce(struct rvt_nodes *n);
 /* Open a stream at one end and accept it at the other: s[end] opened it. */
 void rvt_stream_pair(struct rvt_nodes *n, int end, reeve_stream_t *s[2]);

@@ -146,6 +146,33 @@ START_TEST(free_lists_are_bounded_and_trimmed)
 }
 END_TEST
 
+/* The owner rests while others give back: what waits for it is bounded. */
+START_TEST(blocks_given_back_by_others_are_bounded)
+{
+	struct rv_slab *s[200];
+	uint64_t empty;
+
+	begin();
+	empty = rvq_gauge_get(&t.bytes);
+	for (size_t i = 0; i < 200; i++)
+		s[i] = rv_slab_get(pool, 65536);
+	rv_pool_enter(NULL);
+	for (size_t i = 0; i < 200; i++)
+		rv_slab_unref(s[i]);
+	ck_assert_uint_le(rvq_gauge_get(&t.bytes) - empty, RV_POOL_RETURNS + RV_POOL_RETURNS / 16);
+	rv_pool_enter(pool);
+	rv_pool_trim(pool);
+	for (size_t i = 0; i < 64; i++) /* the count starts again */
+		s[i] = rv_slab_get(pool, 65536);
+	rv_pool_enter(NULL);
+	for (size_t i = 0; i < 64; i++)
+		rv_slab_unref(s[i]);
+	ck_assert_uint_ge(rvq_gauge_get(&t.bytes) - empty, 64 * 65536);
+	rv_pool_enter(pool);
+	end();
+}
+END_TEST
+
 START_TEST(block_outlives_pool_and_arena)
 {
 	struct rv_slab *mine, *other;
@@ -280,6 +307,6 @@ END_TEST
 
 RVT_MAIN("pool", &classes_fit_the_size, &freed_block_is_taken_again_without_the_allocator,
     &block_freed_without_a_pool_of_ones_own_goes_home, &free_lists_are_bounded_and_trimmed,
-    &block_outlives_pool_and_arena, &wrapped_bytes_are_told_once,
-    &budget_follows_blocks_and_outlives_its_maker, &budget_level_is_that_of_the_fullest,
-    &allocation_failures_leave_nothing_behind)
+    &blocks_given_back_by_others_are_bounded, &block_outlives_pool_and_arena,
+    &wrapped_bytes_are_told_once, &budget_follows_blocks_and_outlives_its_maker,
+    &budget_level_is_that_of_the_fullest, &allocation_failures_leave_nothing_behind)
