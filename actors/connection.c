@@ -273,6 +273,8 @@ on_timer(struct rva_timer *t, uint64_t now)
 
 	if (c->state == RVA_CONN_ENDED)
 		return;
+	if (c->readable) /* what is not read is no silence of the peer */
+		c->engine->ops->alive(c->engine, now);
 	if (now >= c->linger_deadline) { /* all was sent, the peer just does not close */
 		rva_conn_end(c, 0, REEVE_BY_US, "REEVE-CONN-0010");
 	} else if (now >= c->close_deadline) {

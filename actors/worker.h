@@ -47,6 +47,7 @@ struct rva_worker {
 	struct rva_source
 	    timer_source; /* external mode: timers make the poller's descriptor readable */
 	int timer_fd;
+	bool polled; /* since the pass before began its wait */
 	struct rvq_counter messages, loops;
 };
 
