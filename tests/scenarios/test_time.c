@@ -298,9 +298,9 @@ ack_us(struct far *far)
 START_TEST(scenario_66_pings_and_acknowledgements_pass_the_bulk)
 {
 	/* 10 Mbit/s are 1250 bytes a millisecond.  A ping waits behind what the kernel and the line hold already:
-	 * 128 KiB unsent, 64 KiB of line, twice its small socket buffers, and one frame. */
-	struct rvt_line_cfg line = {.mbit = 10, .delay_us = 5000, .queue = 65536};
-	const uint64_t bound = (128 + 64 + 64 + 16) * 1024 / 1250 * 1000 + 10000;
+	 * 128 KiB unsent, the line's own bytes and its four small socket buffers (the kernel doubles them), a frame. */
+	struct rvt_line_cfg line = {.mbit = 10, .delay_us = 5000, .buffer = 16384};
+	const uint64_t bound = (128 + 16 + 4 * 32 + 16) * 1024 / 1250 * 1000;
 	unsigned n = 10 * rvt_scale();
 	uint64_t *us = calloc(n, sizeof(*us)), base_us, slack = (uint64_t)rvt_slow(100) * 1000;
 	struct rvt_flow w[WRITERS], rd[WRITERS];
