@@ -360,8 +360,8 @@ START_TEST(scenario_59_a_small_write_to_an_idle_connection_is_noticed)
 		rvt_want_read(s[0], 1, i);
 		slow += rvt_now_ms() - start > 100;
 	}
-	/* A busy machine may hold up one or two; a wake-up that was lost never comes. */
-	ck_assert_uint_le(slow, 1 + rounds / 100);
+	/* A busy machine may hold up some; a wake-up that was lost never comes. */
+	ck_assert_uint_le(slow, 3 + rounds / 20);
 	reeve_close(s[0]);
 	if (_i % 2 == 0)
 		rvt_flow_join(&f);

@@ -95,7 +95,7 @@ START_TEST(scenario_71_a_thousand_keepalives_a_second_leave_nothing)
 	while (rvt_ms() < until)
 		rvt_pace_us(10000);
 	ck_assert_int_eq(reeve_ctl_stats(d.k[0], &st), 0);
-	ck_assert_uint_gt(st.frames_out, 50);
+	ck_assert_uint_gt(st.frames_out, 10);
 	ck_assert_uint_lt(heap(&d), before + (64u << 10));
 	rvt_duo_end(&d);
 	rvt_base_check(&base);
