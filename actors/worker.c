@@ -19,6 +19,7 @@
 #define POLL_EVERY \
 	16 /* passes without reading between two looks at the poller while there is work */
 #define SPARE_GATHERS 4
+#define TRIM_US       2000000 /* of sleep, until the pool's spare blocks go back to the system */
 
 _Thread_local struct rva_worker *rva_self;
 
@@ -186,12 +187,17 @@ rva_worker_busy(const struct rva_worker *w)
 	    !rvq_stack_empty(&w->inbox);
 }
 
-/* Sleep in the poller until something happens, a timer is due or the deadline has come. */
+/* Sleep in the poller until something happens, a timer is due or the deadline has come.  A thread of ours that has
+ * slept for TRIM_US after work wakes once more, to trim its pool. */
 static unsigned
 park(struct rva_worker *w, uint64_t deadline)
 {
 	uint64_t timer = rva_wheel_next(&w->wheel), until = timer < deadline ? timer : deadline;
+	bool trim = w->warm && until > w->now + TRIM_US;
 	unsigned n = 0;
+
+	if (trim)
+		until = w->now + TRIM_US;
 
 	rvq_waker_arm(&w->waker);
 	if (rvq_stack_empty(&w->inbox) && rvq_cell32_get(&w->stop) == 0)
@@ -199,6 +205,12 @@ park(struct rva_worker *w, uint64_t deadline)
 	else
 		n = rva_poller_wait(&w->poller, w->now, 0);
 	rvq_waker_disarm(&w->waker);
+	if (n > 0) {
+		w->warm = !w->rt->external;
+	} else if (trim && rv_clock_us() >= until) {
+		rv_pool_trim(w->pool);
+		w->warm = false;
+	}
 	return n;
 }
 
