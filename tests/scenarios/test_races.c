@@ -202,7 +202,7 @@ struct party {
 	struct rvq_cell32 ops, stop;
 	reeve_listener_t *l;
 	uint32_t seed;
-	unsigned served, dialed;
+	unsigned served;
 };
 
 /* Whatever has come this far goes away at a random moment, in a random way. */
@@ -261,7 +261,6 @@ dial_party(void *arg)
 		if (reeve_open(reeve_conn_ctl(c), &s, 100) == 0) {
 			read_on(s, &p->ops, rvt_random(&seed) % 4);
 			(void)reeve_write(s, b, 1 + rvt_random(&seed) % sizeof(b));
-			p->dialed++;
 		}
 		leave(c, s, rvt_random(&seed));
 	}
