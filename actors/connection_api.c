@@ -10,7 +10,8 @@
 #include "lib/check.h"
 #include "lib/clock.h"
 
-#define HELD_UP_MS 100 /* a worker that answers nothing for so long is stuck in a transport or callback */
+#define HELD_UP_MS \
+	100 /* a worker that answers nothing for so long is stuck in a transport or callback */
 
 /* --- connections --- */
 

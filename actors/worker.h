@@ -48,7 +48,7 @@ struct rva_worker {
 	    timer_source; /* external mode: timers make the poller's descriptor readable */
 	int timer_fd;
 	bool polled; /* since the pass before began its wait */
-	bool warm; /* ran something since the pool was last trimmed */
+	bool warm;   /* ran something since the pool was last trimmed */
 	struct rvq_counter messages, loops;
 };
 
