@@ -136,10 +136,16 @@ static void
 drain_frames(void)
 {
 	uint64_t until = rvt_now_ms() + (uint64_t)rvt_slow(RVT_WAIT_MS);
+	reeve_reason_t why = {.size = sizeof(why)};
 	struct rvt_frame f;
 
-	while (rvt_stats(r.k).streams_open > 0) /* many closes take several turns */
+	/* Many closes take several turns; what they send is read meanwhile. */
+	do {
+		rvt_peer_barrier(&r.p);
 		ck_assert_uint_lt(rvt_now_ms(), until);
+	} while (rvt_stats(r.k).streams_open > 0);
+	ck_assert_int_eq(reeve_ctl_reason(r.k, &why), 0);
+	ck_assert_msg(why.rc == 0, "%s: %s", why.id, reeve_errname(why.rc));
 	rvt_peer_barrier(&r.p);
 	while (r.p.in.at < r.p.in.n) {
 		ck_assert(rvt_next(&r.p.in, &f));
