@@ -282,6 +282,8 @@ on_timer(struct rva_timer *t, uint64_t now)
 
 	if (c->state == RVA_CONN_ENDED)
 		return;
+	if (c->readable) /* what is not read is no silence of the peer */
+		c->engine->ops->alive(c->engine, now);
 	if (now >= c->linger_deadline) { /* all was sent, the peer just does not close */
 		rva_conn_end(c, 0, REEVE_BY_US, "REEVE-CONN-0010");
 	} else if (now >= c->close_deadline) {
@@ -517,6 +519,7 @@ rva_conn_create(struct reeve_conn **out, const struct rva_conn_args *args)
 	c->w = rva_rt_place(args->rt);
 	c->cfg = cfg;
 	c->role = args->role;
+	c->gather_limit = RVA_GATHER_FIRST;
 	c->close_deadline = c->stall_deadline = c->linger_deadline = UINT64_MAX;
 	c->timer.fn = on_timer;
 	c->source.ready = on_ready;

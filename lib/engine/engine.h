@@ -150,6 +150,8 @@ struct rv_engine_ops {
 
 	/* Timers: keepalive, linger, rtt, withheld credit.  Fatal error (REEVE_EDEAD) or 0. */
 	int (*tick)(struct rv_engine *e, uint64_t now);
+	/* Bytes of the peer may be there that nobody has fed yet: its silence begins now. */
+	void (*alive)(struct rv_engine *e, uint64_t now);
 	/* UINT64_MAX: none. */
 	uint64_t (*next_deadline)(const struct rv_engine *e);
 	/* After end and when notify answered true.  Streams must all be GONE. */

@@ -335,6 +335,14 @@ rx_alive(struct rv_yamux *y, uint64_t now)
 	y->rtt_due = now + RV_RTT_INTERVAL_US;
 }
 
+void
+rv_yamux_alive(struct rv_engine *e, uint64_t now)
+{
+	struct rv_yamux *y = (struct rv_yamux *)e;
+
+	y->last_rx = now;
+}
+
 reeve_ssize
 rv_yamux_feed(struct rv_engine *e, struct rv_slab *slab, uint32_t off, uint32_t len, uint64_t now)
 {

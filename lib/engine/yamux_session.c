@@ -466,6 +466,7 @@ static const struct rv_engine_ops yamux_ops = {
     .closing = yamux_closing,
     .end = yamux_end,
     .tick = yamux_tick,
+    .alive = rv_yamux_alive,
     .next_deadline = yamux_next_deadline,
     .destroy = yamux_destroy,
 };

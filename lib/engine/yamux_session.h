@@ -103,6 +103,7 @@ void rv_yamux_check_end(struct rv_yamux *y, struct rv_stream *st);
 /* rx.c */
 reeve_ssize rv_yamux_feed(
     struct rv_engine *e, struct rv_slab *slab, uint32_t off, uint32_t len, uint64_t now);
+void rv_yamux_alive(struct rv_engine *e, uint64_t now);
 int rv_yamux_feed_end(struct rv_engine *e);
 bool rv_yamux_notify(struct rv_engine *e);
 
