@@ -85,6 +85,14 @@ void rva_stream_refuse(struct reeve_stream *s);
 /* Bytes go on: from `in` to waiting reads or the port; from port and waiting writes to the connection. */
 void rva_stream_pump_in(struct reeve_stream *s);
 void rva_stream_pump_out(struct reeve_stream *s);
+/* What the application has let go of is told to the connection. */
+void rva_stream_settle(struct reeve_stream *s);
+/* substream_wait.c: an operation begins, is known to fail, is cancelled; a deadline of the stream was moved. */
+void rva_stream_read_op(struct reeve_stream *s, reeve_op_t *op);
+void rva_stream_write_op(struct reeve_stream *s, reeve_op_t *op);
+void rva_stream_refused_op(struct reeve_stream *s, reeve_op_t *op);
+void rva_stream_cancel_op(struct reeve_stream *s, reeve_op_t *op);
+void rva_stream_retime(struct reeve_stream *s);
 /* To the connection; the reference goes along. */
 void rva_stream_send(struct reeve_stream *s, reeve_buf_t *b);
 /* Send budget left, bytes. */
