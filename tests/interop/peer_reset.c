@@ -121,9 +121,10 @@ static void
 reset_unread(reeve_ctl_t *k)
 {
 	uint8_t *payload = peer_payload(1000);
+	uint64_t before = peer_bytes_in(k);
 	reeve_stream_t *s = peer_start(k, PEER_ECHO, payload, 1000);
 
-	peer_must(peer_arrived(k, 1000), "echo");
+	peer_must(peer_arrived(k, before + 1000), "echo");
 	peer_must(reeve_reset(s, 7), "reset");
 	reeve_close(s);
 	free(payload);

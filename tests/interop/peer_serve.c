@@ -240,7 +240,7 @@ serve_state(reeve_stream_t *s)
 			total = 1;
 		break;
 	case PEER_UNREAD:
-		rc = peer_arrived(reeve_stream_ctl(s), 1);
+		peer_nap_ms(100); /* they follow the request at once, and stay unread */
 		break;
 	case PEER_WRITTEN:
 		n = reeve_read(s, piece, sizeof(piece));

@@ -174,15 +174,22 @@ peer_read_generated(reeve_stream_t *s, uint64_t length)
 	return rc;
 }
 
+uint64_t
+peer_bytes_in(reeve_ctl_t *k)
+{
+	reeve_stats_t stats = {.size = sizeof(stats)};
+
+	reeve_ctl_stats(k, &stats);
+	return stats.bytes_in;
+}
+
 int
 peer_arrived(reeve_ctl_t *k, uint64_t n)
 {
 	uint64_t from = peer_now_ns();
-	reeve_stats_t stats = {.size = sizeof(stats)};
 
 	do {
-		reeve_ctl_stats(k, &stats);
-		if (stats.unread >= n)
+		if (peer_bytes_in(k) >= n)
 			return 0;
 		peer_nap_ms(1);
 	} while (peer_now_ns() - from < 5 * PEER_SECOND);
