@@ -293,6 +293,8 @@ on_timer(struct rva_timer *t, uint64_t now)
 
 	if (c->state == RVA_CONN_ENDED)
 		return;
+	if (c->readable) /* what is not read is no silence of the peer */
+		c->engine->ops->alive(c->engine, now);
 	if (now >= c->linger_deadline) { /* all was sent, the peer just does not close */
 		rva_conn_end(c, 0, REEVE_BY_US, "REEVE-CONN-0010");
 	} else if (now >= c->close_deadline) {
@@ -369,6 +371,14 @@ finish(struct reeve_conn *c)
 	rva_conn_unref(c); /* the runtime's */
 }
 
+/* In words, as exactly as they are known. */
+static const char *
+why_of(const struct reeve_conn *c, int rc)
+{
+	return c->engine->why != NULL && c->reason.id == c->engine->reason.id ? c->engine->why
+									      : reeve_strerror(rc);
+}
+
 void
 rva_conn_end(struct reeve_conn *c, int rc, uint32_t by, const char *id)
 {
@@ -384,7 +394,7 @@ rva_conn_end(struct reeve_conn *c, int rc, uint32_t by, const char *id)
 	c->reason.id = id != NULL ? id : "";
 	rv_log(&c->rt->log,
 	    rc < 0 && rc != REEVE_EEND && rc != REEVE_ECLOSED ? REEVE_LOG_WARN : REEVE_LOG_DEBUG,
-	    c->reason.id, "connection ended: %s", reeve_strerror(rc));
+	    c->reason.id, "connection ended: %s", why_of(c, rc));
 	let_go_of_io(c);
 	c->engine->ops->end(c->engine);
 	rvq_cell32_put(&c->ended, 1);

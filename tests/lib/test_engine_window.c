@@ -19,7 +19,7 @@ START_TEST(unread_bytes_are_not_granted_again)
 	rvt_win_start(&r, 0, 0);
 	rvt_win_round_trip(&r, RTT_MS * 1000);
 	st = rvt_inbound(&r, 1);
-	r.now += 10000;
+	r.now += RTT_MS * 1000;
 	rvt_win_arrive(&r, 1, 128);
 	ck_assert_uint_eq(rvt_win_let_go(&r, st, 128), 384); /* M = 512 */
 	r.now += 1000000;                                    /* slow from here */
@@ -75,7 +75,34 @@ START_TEST(window_stops_at_its_ceiling)
 	rvt_win_arrive(&r, 1, 128);
 	ck_assert_uint_eq(rvt_win_let_go(&r, st, 128), 128 + 44);
 	rvt_win_arrive(&r, 1, 150);
-	ck_assert_uint_eq(rvt_win_let_go(&r, st, 150), 150);
+	ck_assert_uint_eq(rvt_win_let_go(&r, st, 37), 0);
+	ck_assert_uint_eq(rvt_win_let_go(&r, st, 113), 150); /* in eighths from then on */
+	rvt_rig_fini(&r);
+}
+END_TEST
+
+START_TEST(young_window_goes_where_its_rate_shows)
+{
+	/* What halves took, in ms of 50, and then M: fourfold at most, above 512 KiB double. */
+	static const uint32_t ms[2][3] = {{40, 5, 49}, {5, 5, 5}};
+	static const uint32_t m[2][3] = {{640, 1280, 2560}, {1024, 2048, 4096}};
+	struct rv_stream *st;
+	uint32_t half;
+
+	rvt_win_start(&r, 0, 0);
+	rvt_win_round_trip(&r, RTT_MS * 1000);
+	st = rvt_inbound(&r, 1);
+	for (int i = 0; i < 3; i++) {
+		half = st->window / 2 / RVT_KIB;
+		r.now += ms[_i][i] * 1000;
+		rvt_win_arrive(&r, 1, half);
+		(void)rvt_win_let_go(&r, st, half);
+		ck_assert_uint_eq(st->window, m[_i][i] * RVT_KIB);
+	}
+	/* A reader that is behind: no growth. */
+	half = m[_i][2] / 2;
+	rvt_win_arrive(&r, 1, 2 * half);
+	ck_assert_uint_eq(rvt_win_let_go(&r, st, half), half);
 	rvt_rig_fini(&r);
 }
 END_TEST
@@ -150,6 +177,7 @@ START_TEST(dry_peer_with_a_slow_reader_does_not_grow)
 	struct rv_stream *st;
 
 	rvt_win_start(&r, 0, 0);
+	rvt_win_round_trip(&r, 100);
 	st = rvt_inbound(&r, 1);
 	for (int i = 0; i < 20; i++) {
 		rvt_win_arrive(&r, 1, st->recv_credit / RVT_KIB);
@@ -174,6 +202,7 @@ START_TEST(having_been_dry_is_forgotten_with_the_next_credit)
 	struct rv_stream *st;
 
 	rvt_win_start(&r, 0, 0);
+	rvt_win_round_trip(&r, 100);
 	st = rvt_inbound(&r, 1);
 	rvt_win_arrive(&r, 1, 256);
 	r.now += RV_DRY_US;
@@ -315,6 +344,7 @@ main(void)
 	tcase_add_test(t, update_leaves_with_the_read_that_completes_half);
 	tcase_add_test(t, updates_not_yet_sent_are_one);
 	tcase_add_test(t, window_stops_at_its_ceiling);
+	tcase_add_loop_test(t, young_window_goes_where_its_rate_shows, 0, 2);
 	tcase_add_test(t, first_credit_frames_do_not_grow);
 	tcase_add_loop_test(t, near_path_stops_where_its_rate_is_served, 0, 3);
 	tcase_add_test(t, dry_peer_with_a_quick_reader_grows_without_round_trip);
