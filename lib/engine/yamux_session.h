@@ -22,7 +22,6 @@
 #include "lib/engine/yamux_frame.h"
 #include "lib/engine/yamux_msg.h"
 
-#define RV_Y_QUANTUM 16384u /* a stream's turn among others, and the largest body then */
 #define RV_Y_ALONE   65536u /* the largest body of a stream that is alone */
 #define RV_Y_HELD_US 20000u /* withheld credit is looked at so often */
 #define RV_Y_PING_DROP_US \

@@ -276,8 +276,8 @@ tx_data(struct rv_yamux *y, struct rv_gather *g)
 	struct rv_stream *st;
 
 	if (max == 0)
-		max = y->ready.head == y->ready.tail ? RV_Y_ALONE : RV_Y_QUANTUM;
-	quantum = max > RV_Y_QUANTUM ? max : RV_Y_QUANTUM;
+		max = y->ready.head == y->ready.tail ? RV_Y_ALONE : g->turn;
+	quantum = max > g->turn ? max : g->turn;
 	while ((st = y->ready.head) != NULL && rv_gather_room(g)) {
 		if (!rv_yamux_sendable(st)) {
 			tx_unready(y, st);
