@@ -448,7 +448,7 @@ rv_yamux_notify(struct rv_engine *e)
 		if (st->taken > 0) {
 			n = st->taken;
 			st->taken = 0;
-			emit_stream(y, st, RV_EV_TAKEN, n, 0);
+			emit_stream(y, st, RV_EV_TAKEN, n, st->send_credit == 0 ? RV_EVF_DRY : 0);
 		} else if (st->events & 1u << RV_EV_CLOSING) {
 			st->events = 0;
 			emit_stream(y, st, RV_EV_CLOSING, 0, 0);
