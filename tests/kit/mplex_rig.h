@@ -1,44 +1,13 @@
-/* mplex_rig.h - mplex on the bench of engine_rig.h: frames by hand, and a reader that trusts nothing of the engine's.
+/* mplex_rig.h - mplex on the bench of engine_rig.h.
  *
- * A flag is the one of the wire.  The content of a stream's bytes is rvt_byte(key, i), with the key as the engine under
- * test sees the stream, so streams with the same id opened by either end differ. */
+ * The content of a stream's bytes is rvt_byte(key, i), with the key as the engine under test sees the stream, so streams
+ * with the same id opened by either end differ. */
 #ifndef REEVE_TESTS_KIT_MPLEX_RIG_H
 #define REEVE_TESTS_KIT_MPLEX_RIG_H
 
 #include "lib/engine/mplex_session.h"
 #include "tests/kit/engine_rig.h"
-
-enum {
-	RVT_MP_OPEN,
-	RVT_MP_DATA_R, /* the sender accepted the stream */
-	RVT_MP_DATA_I, /* the sender opened it */
-	RVT_MP_CLOSE_R,
-	RVT_MP_CLOSE_I,
-	RVT_MP_RESET_R,
-	RVT_MP_RESET_I
-};
-
-/* Key of a stream that the engine under test has opened (ours) or its peer has. */
-static inline uint64_t
-rvt_mp_key(uint64_t id, bool ours)
-{
-	return 2 * id + 2 + ours;
-}
-
-void rvt_mp_varint(struct rvt_bytes *b, uint64_t v);
-/* A header that announces n bytes. */
-void rvt_mp_put(struct rvt_bytes *b, unsigned flag, uint64_t id, uint64_t n);
-/* DATA from the peer: the stream's n bytes from the given one on. */
-void rvt_mp_data(struct rvt_bytes *b, unsigned flag, uint64_t id, uint32_t n, uint64_t from);
-
-struct rvt_mp_frame {
-	unsigned flag;
-	uint64_t id;
-	uint32_t len, header;
-	const uint8_t *body; /* valid until b changes */
-};
-/* The next whole frame; false: there is none. */
-bool rvt_mp_next(struct rvt_bytes *b, struct rvt_mp_frame *f);
+#include "tests/kit/mplex_wire.h"
 
 /* Defaults of mplex, before rvt_rig_init. */
 void rvt_mp_cfg(reeve_cfg_t *cfg);
