@@ -140,6 +140,14 @@ START_TEST(flag_7_is_unknown_with_any_id_and_length)
 }
 END_TEST
 
+static void
+part(struct rvt_rig *r, const uint8_t *p, size_t n)
+{
+	if (n > 0)
+		memcpy(rvt_bytes_more(&r->in, n), p, n);
+	rvt_mp_feed(r);
+}
+
 /* A whole conversation, cut in two at every byte: the events are the same. */
 START_TEST(every_split_of_a_conversation_is_the_same)
 {
@@ -159,10 +167,8 @@ START_TEST(every_split_of_a_conversation_is_the_same)
 		rvt_mp_put(&all, RVT_MP_CLOSE_I, RV_MP_ID_LAST, 0);
 		rvt_mp_put(&all, RVT_MP_RESET_R, 0, 0);
 		total = all.n;
-		memcpy(rvt_bytes_more(&r.in, cut), all.p, cut);
-		rvt_mp_feed(&r);
-		memcpy(rvt_bytes_more(&r.in, total - cut), all.p + cut, total - cut);
-		rvt_mp_feed(&r);
+		part(&r, all.p, cut);
+		part(&r, all.p + cut, total - cut);
 		ck_assert_int_eq(r.e->ops->feed_end(r.e), 0);
 		(void)rvt_event(&r, RV_EV_OPEN, rvt_mp_key(RV_MP_ID_LAST, false));
 		(void)rvt_event(&r, RV_EV_FIN, rvt_mp_key(RV_MP_ID_LAST, false));
