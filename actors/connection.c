@@ -15,7 +15,7 @@
 #define PAUSE_US  5000          /* between two looks at a full receive budget, or for memory */
 #define PIN_SLACK (512u * 1024) /* pinned beyond twice what is unread before everything is copied */
 #define CTL_RESERVE \
-	4 /* places for what is not the engine's: the answer to the one open in flight, the end */
+	4 /* places for what is not the engine's: the answer to the one open in flight, that there are no more, the end */
 
 /* --- the engine's sink: events go to the substreams' ring, openings and answers to the controller's --- */
 
@@ -125,6 +125,15 @@ rva_conn_tell(struct reeve_conn *c, const struct rva_ctlmsg *m)
 	rva_conn_dirty(c);
 }
 
+/* There will be no more streams: opens that wait are tried again, and refused. */
+static void
+no_more_streams(struct reeve_conn *c)
+{
+	struct rva_ctlmsg m = {.kind = RVA_CTL_SLOT};
+
+	push_ctl(c, &m);
+}
+
 void
 rva_conn_begin_close(struct reeve_conn *c, uint64_t deadline)
 {
@@ -133,6 +142,7 @@ rva_conn_begin_close(struct reeve_conn *c, uint64_t deadline)
 	if (c->state == RVA_CONN_OPEN) {
 		c->state = RVA_CONN_CLOSING;
 		c->engine->ops->closing(c->engine);
+		no_more_streams(c);
 	}
 	if (deadline < c->close_deadline)
 		c->close_deadline = deadline;
@@ -280,10 +290,11 @@ static void
 on_timer(struct rva_timer *t, uint64_t now)
 {
 	struct reeve_conn *c = rva_container(t, struct reeve_conn, timer);
-	int rc;
 
 	if (c->state == RVA_CONN_ENDED)
 		return;
+	if (c->readable) /* what is not read is no silence of the peer */
+		c->engine->ops->alive(c->engine, now);
 	if (now >= c->linger_deadline) { /* all was sent, the peer just does not close */
 		rva_conn_end(c, 0, REEVE_BY_US, "REEVE-CONN-0010");
 	} else if (now >= c->close_deadline) {
@@ -292,8 +303,8 @@ on_timer(struct rva_timer *t, uint64_t now)
 		rva_conn_end(c, REEVE_ETIMEDOUT, REEVE_BY_US, "REEVE-CONN-0002");
 	} else if (now >= c->stall_deadline) {
 		rva_conn_end(c, REEVE_ETIMEDOUT, REEVE_BY_TRANSPORT, "REEVE-CONN-0003");
-	} else if ((rc = c->engine->ops->tick(c->engine, now)) < 0) {
-		rva_conn_end(c, rc, REEVE_BY_PEER, c->engine->reason.id);
+	} else if (c->engine->ops->tick(c->engine, now) < 0) {
+		rva_conn_end(c, c->engine->reason.rc, REEVE_BY_PEER, c->engine->reason.id);
 	} else {
 		if (c->paused || (c->held != NULL && !c->engine->blocked))
 			rva_conn_want_read(c);
@@ -362,6 +373,14 @@ finish(struct reeve_conn *c)
 	rva_conn_unref(c); /* the runtime's */
 }
 
+/* In words, as exactly as they are known. */
+static const char *
+why_of(const struct reeve_conn *c, int rc)
+{
+	return c->engine->why != NULL && c->reason.id == c->engine->reason.id ? c->engine->why
+									      : reeve_strerror(rc);
+}
+
 void
 rva_conn_end(struct reeve_conn *c, int rc, uint32_t by, const char *id)
 {
@@ -377,7 +396,7 @@ rva_conn_end(struct reeve_conn *c, int rc, uint32_t by, const char *id)
 	c->reason.id = id != NULL ? id : "";
 	rv_log(&c->rt->log,
 	    rc < 0 && rc != REEVE_EEND && rc != REEVE_ECLOSED ? REEVE_LOG_WARN : REEVE_LOG_DEBUG,
-	    c->reason.id, "connection ended: %s", reeve_strerror(rc));
+	    c->reason.id, "connection ended: %s", why_of(c, rc));
 	let_go_of_io(c);
 	c->engine->ops->end(c->engine);
 	rvq_cell32_put(&c->ended, 1);
@@ -429,6 +448,8 @@ conn_on(struct rva_actor *a, struct rvq_node *n)
 	if (bits & RVA_CONN_CLOSE)
 		rva_conn_begin_close(c, rvq_cell64_get(&c->close_at));
 	if (bits & RVA_CONN_GOAWAY) {
+		if (!c->engine->refusing)
+			no_more_streams(c);
 		c->engine->ops->goaway(c->engine, (uint32_t)(rvq_cell64_get(&c->goaway) - 1));
 		rva_conn_dirty(c);
 	}

@@ -34,6 +34,8 @@ enum rva_conn_state {
 #define RVA_CONN_FREE     32u
 #define RVA_CONN_CLOSE    64u
 
+#define RVA_GATHER_FIRST 65536u /* the first bytes on a transport whose speed is not known yet */
+
 struct reeve_conn {
 	struct rva_actor actor;
 	struct rvq_bell bell;
@@ -70,6 +72,9 @@ struct reeve_conn {
 	struct rv_slab *held; /* blocked engine: bytes that are not parsed yet, or NULL */
 	uint32_t held_off, held_len;
 	struct rv_gather *gather;
+	size_t gather_limit; /* bytes; see connection_tx.c */
+	uint64_t gather_at;  /* when it was filled */
+	bool gather_stalled; /* the transport was full since then */
 	struct rva_timer timer;
 	int write_error; /* nothing more can be sent */
 	bool starved;    /* no memory to send with: tried again a little later */

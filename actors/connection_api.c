@@ -11,6 +11,9 @@
 #include "lib/check.h"
 #include "lib/clock.h"
 
+#define HELD_UP_MS \
+	100 /* a worker that answers nothing for so long is stuck in a transport or callback */
+
 /* --- connections --- */
 
 int
@@ -98,7 +101,9 @@ reeve_conn_close(reeve_conn_t *c, int64_t timeout_ms)
 	REEVE_REQUIRE(c != NULL, REEVE_EINVAL);
 	rc = rva_rt_may_block(c->rt);
 	REEVE_REQUIRE(rc == 0, rc);
-	a = rva_ask_new(c->arena, -1); /* the connection ends at the deadline, and that answers */
+	/* The connection ends at the deadline, and that answers; unless its worker is held up by the application. */
+	a = rva_ask_new(c->arena,
+	    timeout_ms < 0 || timeout_ms > INT64_MAX - HELD_UP_MS ? -1 : timeout_ms + HELD_UP_MS);
 	REEVE_REQUIRE(a != NULL, REEVE_ENOMEM);
 	rva_ctl_keep(&c->ctl);
 	a->op.timeout_ms = timeout_ms;

@@ -107,6 +107,7 @@ rva_conn_create(struct reeve_conn **out, const struct rva_conn_args *args)
 	c->w = rva_rt_place(args->rt);
 	c->cfg = cfg;
 	c->role = args->role;
+	c->gather_limit = RVA_GATHER_FIRST;
 	c->close_deadline = c->stall_deadline = c->linger_deadline = UINT64_MAX;
 	c->timer.fn = rva_conn_hooks.timer;
 	c->source.ready = rva_conn_hooks.ready;

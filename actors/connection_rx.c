@@ -27,11 +27,17 @@ parse(struct reeve_conn *c, struct rv_slab *s, uint32_t off, uint32_t len)
 			return false;
 		if (n < 0) {
 			rva_conn_last_words(c);
-			rva_conn_end(c, (int)n, REEVE_BY_PEER, c->engine->reason.id);
+			/* The first reason: a GO_AWAY may have been before it. */
+			rva_conn_end(c, c->engine->reason.rc, REEVE_BY_PEER, c->engine->reason.id);
 			return false;
 		}
 		off += (uint32_t)n;
 		len -= (uint32_t)n;
+		/* Answers that the peer reads are no offence, however many frames of one read ask for them. */
+		if (c->engine->pressed)
+			rva_conn_flush(c);
+		if (c->state == RVA_CONN_ENDED)
+			return false;
 		if (c->engine->over && !c->engine->ops->has_output(c->engine) &&
 		    !rva_conn_upgraded(c))
 			return false;

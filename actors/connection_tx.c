@@ -11,6 +11,8 @@
 #define WRITE_BUDGET (1024u * 1024) /* bytes of one turn */
 #define LINGER_US    1000000        /* wait for the peer's end after our last byte */
 #define ROUNDS       64             /* exchanges with the controller in one turn */
+#define GATHER_US    5000           /* what is gathered should leave within this */
+#define GATHER_MIN   16384u
 
 /* Nothing more can be sent, but what the peer sent before may still be there to read: the end comes behind it. */
 static void
@@ -21,6 +23,32 @@ on_write_error(struct reeve_conn *c, int rc)
 	c->stall_deadline = UINT64_MAX;
 	c->hup = c->readable = true;
 	rva_conn_want_read(c);
+}
+
+/* The transport takes no more. */
+static void
+on_stall(struct reeve_conn *c)
+{
+	c->writable = false;
+	c->gather_stalled = true;
+	rvq_counter_add(&c->stalls, 1);
+}
+
+/* All of the gather has left.  Pings, answers and credit wait behind what was gathered before them, so that is only as
+ * much as the transport takes in a few milliseconds. */
+static void
+on_gather_sent(struct reeve_conn *c)
+{
+	uint64_t took = c->w->now - c->gather_at;
+
+	if (c->gather_stalled && took > GATHER_US)
+		c->gather_limit /= 2;
+	else if (took < GATHER_US / 4)
+		c->gather_limit *= 2;
+	if (c->gather_limit < GATHER_MIN)
+		c->gather_limit = GATHER_MIN;
+	else if (c->gather_limit > RV_GATHER_BYTES)
+		c->gather_limit = RV_GATHER_BYTES;
 }
 
 /* Offer what is in the gather.  False: the transport takes no more now, or the connection has ended. */
@@ -34,8 +62,7 @@ write_some(struct reeve_conn *c)
 	n = c->transport->ops->writev(c->transport, g->iov + g->iov_at, g->niov - g->iov_at);
 	rvq_counter_add(&c->writes, 1);
 	if (n == REEVE_EAGAIN) {
-		c->writable = false;
-		rvq_counter_add(&c->stalls, 1);
+		on_stall(c);
 		if (c->stall_deadline == UINT64_MAX && c->cfg.write_ms != REEVE_OFF)
 			c->stall_deadline = c->w->now + (uint64_t)c->cfg.write_ms * 1000;
 		return false;
@@ -51,9 +78,10 @@ write_some(struct reeve_conn *c)
 	}
 	c->stall_deadline = UINT64_MAX;
 	rv_gather_sent(c->engine, g, (size_t)n);
+	if ((size_t)n == left)
+		on_gather_sent(c);
 	if ((size_t)n < left && c->transport->short_is_drained) {
-		c->writable = false;
-		rvq_counter_add(&c->stalls, 1);
+		on_stall(c);
 		if (c->cfg.write_ms != REEVE_OFF)
 			c->stall_deadline = c->w->now + (uint64_t)c->cfg.write_ms * 1000;
 		return false;
@@ -74,6 +102,9 @@ next_gather(struct reeve_conn *c)
 		return false;
 	}
 	rv_gather_reset(c->gather);
+	c->gather->limit = c->gather_limit;
+	c->gather_at = c->w->now;
+	c->gather_stalled = false;
 	return c->engine->ops->drain(c->engine, c->gather, c->w->now) > 0;
 }
 
@@ -167,7 +198,10 @@ rva_conn_flush(struct reeve_conn *c)
 		rva_conn_deliver(c);
 		if (c->state == RVA_CONN_ENDED)
 			return;
-	} while (rvq_ring_count(&c->from_ctl) != 0 && ++rounds < ROUNDS);
+		/* What follows from an answer is heard before anything is sent: a stream that nobody wants any more
+		 * has no SYN on the wire. */
+	} while ((rvq_ring_count(&c->from_ctl) != 0 || rvq_ring_count(&c->up) != 0) &&
+	    ++rounds < ROUNDS);
 	write_all(c);
 	if (c->state == RVA_CONN_ENDED)
 		return;

@@ -101,7 +101,9 @@ accept_next(struct reeve_ctl *k)
 		if (k->queue_head == NULL)
 			k->queue_tail = &k->queue_head;
 		k->nqueue--;
-		rva_conn_tell(k->conn, &m);
+		/* One that the peer has reset may be freed before the connection would read of it. */
+		if (!m.s->gone)
+			rva_conn_tell(k->conn, &m);
 		hand_over(k, op, m.s);
 	}
 }

@@ -47,6 +47,7 @@ lease_end(struct lease *m)
 	struct rva_leases *l = m->owner;
 	bool closed;
 
+	rv_pool_trim(m->pool); /* nobody may want it for long */
 	if (rv_pool_current() == m->pool)
 		rv_pool_enter(NULL);
 	pthread_mutex_lock(&l->lock);

@@ -44,6 +44,29 @@ unref_listener(void *l)
 
 /* --- accepting: owner --- */
 
+/* The error is of the connection that was first in line, which is gone: accept(2) of Linux hands over what the network
+ * had to say of it. */
+static bool
+only_that_one(int err)
+{
+	switch (err) {
+	case EINTR:
+	case ECONNABORTED:
+	case EPROTO:
+	case EPERM: /* a firewall's */
+	case ENETDOWN:
+	case ENOPROTOOPT:
+	case EHOSTDOWN:
+	case ENONET:
+	case EHOSTUNREACH:
+	case EOPNOTSUPP:
+	case ENETUNREACH:
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* The next transport, or an error; REEVE_EAGAIN: nobody is there. */
 static int
 next_transport(struct reeve_listener *l, struct rv_transport **t)
@@ -64,7 +87,7 @@ next_transport(struct reeve_listener *l, struct rv_transport **t)
 	}
 	do
 		fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-	while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
+	while (fd < 0 && only_that_one(errno));
 	if (fd < 0)
 		return errno == EAGAIN || errno == EWOULDBLOCK ? REEVE_EAGAIN
 							       : REEVE_ESYS_BASE - errno;

@@ -202,8 +202,8 @@ rva_oplist_fail(struct rva_oplist *l, reeve_ssize rc)
 	if (all.tail == &l->head)
 		all.tail = &all.head;
 	rva_oplist_init(l);
-	while ((op = rva_oplist_pop(&all)) != NULL)
-		(void)rva_op_answer(op, rc);
+	while ((op = rva_oplist_pop(&all)) != NULL) /* one that was refused has its answer */
+		(void)rva_op_answer(op, rva_op(op)->msg.kind == RVA_MSG_REFUSED ? op->res : rc);
 }
 
 /* --- blocking twins --- */

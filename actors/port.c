@@ -324,6 +324,14 @@ rva_port_pull_back(struct reeve_stream *s, struct rva_port *p)
 	return true;
 }
 
+int
+rva_port_busy(struct reeve_stream *s, struct rva_port *p)
+{
+	int rc = rva_rc(&s->rd_rc);
+
+	return rc == RVA_RC_OPEN || rva_port_unread(p) ? REEVE_EBUSY : rc;
+}
+
 void
 rva_port_discard(struct rva_port *p)
 {

@@ -96,6 +96,8 @@ bool rva_port_drain(struct reeve_stream *s, struct rva_port *p,
 bool rva_port_seal(struct reeve_stream *s, struct rva_port *p);
 /* Take back what is in the read ring, for operations.  False: threads are reading. */
 bool rva_port_pull_back(struct reeve_stream *s, struct rva_port *p);
+/* What an operation is told that cannot read because a thread does: REEVE_EBUSY, or the answer behind what was read. */
+int rva_port_busy(struct reeve_stream *s, struct rva_port *p);
 bool rva_port_unread(const struct rva_port *p); /* was something pushed that was not consumed? */
 void rva_port_taken(struct reeve_stream *s, struct rva_port *p, uint32_t n);
 bool rva_port_quiet(struct reeve_stream *s, struct rva_port *p); /* nothing to read and no answer */

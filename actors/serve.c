@@ -20,6 +20,7 @@
 
 #define STACK    (256 * 1024)
 #define IDLE_S   10
+#define RETRY_MS 100u /* while something that connections need has run out */
 #define GRACE_MS 3000 /* after the stop: time for what is being served to end by itself */
 
 struct served;
@@ -243,10 +244,33 @@ init(struct serve *sv)
 	return 0;
 }
 
+/* Something ran out that connections of others may give back. */
+static bool
+scarce(int rc)
+{
+	return rc == REEVE_ENOMEM || rc == REEVE_ESYS_BASE - ENOMEM ||
+	    rc == REEVE_ESYS_BASE - EMFILE || rc == REEVE_ESYS_BASE - ENFILE ||
+	    rc == REEVE_ESYS_BASE - ENOBUFS;
+}
+
+/* The connection waits in the kernel until something is freed; do not spin on it. */
+static void
+hold_on(struct serve *sv, reeve_listener_t *l, int rc, bool again)
+{
+	if (!again)
+		rv_log(&sv->rt->log, REEVE_LOG_WARN, "REEVE-SERVE-0001",
+		    "no connection can be taken, trying again every %u ms: %s", RETRY_MS,
+		    reeve_strerror(rc));
+	rvq_parker_arm(&l->stopped);
+	if (rvq_cell32_get(&l->stopping) == 0)
+		(void)rvq_parker_wait(&l->stopped, rv_deadline_us(rv_clock_us(), RETRY_MS));
+}
+
 int
 reeve_serve(reeve_listener_t *l, reeve_handler h, void *arg)
 {
 	struct serve sv = {.fn = h, .arg = arg};
+	bool held = false;
 	reeve_conn_t *c;
 	int rc;
 
@@ -259,17 +283,14 @@ reeve_serve(reeve_listener_t *l, reeve_handler h, void *arg)
 	for (;;) {
 		rc = reeve_listener_accept(l, &c, -1);
 		if (rc == 0) {
+			held = false;
 			serve_conn(&sv, c);
 		} else if (rvq_cell32_get(&l->stopping) != 0 || rc == REEVE_ECLOSED) {
 			rc = 0;
 			break;
-		} else if (rc == REEVE_ESYS_BASE - EMFILE || rc == REEVE_ESYS_BASE - ENFILE ||
-		    rc == REEVE_ENOMEM) {
-			/* The connection waits in the kernel until something is freed; do not spin on it. */
-			rvq_parker_arm(&l->stopped);
-			if (rvq_cell32_get(&l->stopping) == 0)
-				(void)rvq_parker_wait(
-				    &l->stopped, rv_deadline_us(rv_clock_us(), 100));
+		} else if (scarce(rc)) {
+			hold_on(&sv, l, rc, held);
+			held = true;
 		} else {
 			break;
 		}

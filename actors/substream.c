@@ -35,8 +35,8 @@ rva_stream_send(struct reeve_stream *s, reeve_buf_t *b)
 }
 
 /* Tell what was consumed since the last time: at the end of whatever consumed it. */
-static void
-settle(struct reeve_stream *s)
+void
+rva_stream_settle(struct reeve_stream *s)
 {
 	struct rva_port *p = rva_port_peek(s);
 
@@ -161,15 +161,7 @@ rva_stream_pump_in(struct reeve_stream *s)
 
 /* --- bytes out --- */
 
-size_t
-rva_stream_budget(const struct reeve_stream *s)
-{
-	uint32_t all = s->conn->cfg.send_budget;
-
-	return s->queued >= all ? 0 : all - s->queued;
-}
-
-/* Everything that was accepted is with the connection: now what ends the direction. */
+/* Everything that was accepted is with the connection: now what ends the direction.  A close may follow a shut. */
 static void
 finish_out(struct reeve_stream *s)
 {
@@ -193,6 +185,10 @@ rva_stream_pump_out(struct reeve_stream *s)
 	size_t n;
 
 	while (s->waiting != NULL && (op = s->waiting->writes.head) != NULL) {
+		if (rva_op(op)->msg.kind == RVA_MSG_REFUSED) {
+			(void)rva_op_answer(rva_oplist_pop(&s->waiting->writes), op->res);
+			continue;
+		}
 		if (p != NULL && !rva_port_drain(s, p, rva_op(op)->pos))
 			return;
 		if (s->shut || (rva_stream_budget(s) == 0 && !s->close_wanted))
@@ -216,8 +212,8 @@ rva_stream_pump_out(struct reeve_stream *s)
 		if (rvq_cell32_get(&s->posted) == 0)
 			(void)rva_port_drain(s, p, all);
 	}
-	if ((s->shut_wanted || s->close_wanted) && !s->shut && rvq_cell32_get(&s->posted) == 0 &&
-	    (p == NULL || rva_port_seal(s, p)))
+	if (((s->shut_wanted && !s->shut) || (s->close_wanted && !s->closed)) &&
+	    rvq_cell32_get(&s->posted) == 0 && (p == NULL || rva_port_seal(s, p)))
 		finish_out(s);
 }
 
@@ -258,7 +254,7 @@ stop(struct reeve_stream *s)
 	if (s->stopped)
 		return;
 	s->stopped = true;
-	settle(s);
+	rva_stream_settle(s);
 	s->unread = s->in.head != NULL || (p != NULL && rva_port_unread(p));
 	drop_in(s);
 	(void)answer(&s->rd_rc, REEVE_ECLOSED);
@@ -297,6 +293,21 @@ on_rst(struct reeve_stream *s, const struct rv_event *ev)
 }
 
 static void
+stream_free(struct rva_actor *a)
+{
+	struct reeve_stream *s = rva_container(a, struct reeve_stream, actor);
+	struct reeve_conn *c = s->conn;
+	struct rva_port *p = rva_port_peek(s);
+
+	rv_chain_clear(&s->in);
+	if (p != NULL)
+		rva_port_free(p, c->arena);
+	rv_free(c->arena, s->waiting, sizeof(*s->waiting));
+	rv_free(c->arena, s, sizeof(*s));
+	rva_conn_unref(c);
+}
+
+static void
 on_gone(struct reeve_stream *s, const struct rv_event *ev)
 {
 	int rc = s->conn->reason.rc != 0 ? s->conn->reason.rc : REEVE_ECLOSED;
@@ -309,7 +320,9 @@ on_gone(struct reeve_stream *s, const struct rv_event *ev)
 		end_out(s, rc);
 		end_in(s, rc);
 	}
-	if (s->dropped)
+	if (s->refused)
+		stream_free(&s->actor);
+	else if (s->dropped)
 		rva_ring(&s->actor, &s->bell, RVA_S_FREE);
 }
 
@@ -320,11 +333,11 @@ rva_stream_on(struct reeve_stream *s, const struct rv_event *ev)
 	case RV_EV_DATA:
 		take_data(s, ev);
 		rva_stream_pump_in(s);
-		settle(s);
+		rva_stream_settle(s);
 		break;
 	case RV_EV_FIN:
 		end_in(s, 0);
-		settle(s);
+		rva_stream_settle(s);
 		break;
 	case RV_EV_RST:
 	case RV_EV_SLOW:
@@ -348,139 +361,6 @@ rva_stream_on(struct reeve_stream *s, const struct rv_event *ev)
 }
 
 /* --- mailbox --- */
-
-/* Answer the operations whose own deadline or whose stream's has come; returns when the next one has to be. */
-static uint64_t
-expire(struct rva_oplist *l, uint64_t stream_deadline, uint64_t now)
-{
-	uint64_t next;
-
-	if (stream_deadline != 0 && stream_deadline <= now) {
-		rva_oplist_fail(l, REEVE_ETIMEDOUT);
-		return UINT64_MAX;
-	}
-	next = rva_oplist_expire(l, now);
-	return l->head != NULL && stream_deadline != 0 && stream_deadline < next ? stream_deadline
-										 : next;
-}
-
-static void
-on_timer(struct rva_timer *t, uint64_t now)
-{
-	struct rva_waiting *w = rva_container(t, struct rva_waiting, timer);
-	struct reeve_stream *s = w->s;
-	uint64_t rd = rvq_cell64_get(&s->rd_deadline), wr = rvq_cell64_get(&s->wr_deadline), a, b;
-	bool stays = false;
-
-	for (reeve_op_t *op = w->writes.head; op != NULL; op = rva_op(op)->next) {
-		if (rva_op(op)->deadline <= now || (wr != 0 && wr <= now)) {
-			rv_buf_unref(rva_op(op)->buf);
-			rva_op(op)->buf = NULL;
-		}
-	}
-	for (reeve_op_t *op = w->reads.head; op != NULL; op = rva_op(op)->next)
-		stays = stays || (rva_op(op)->deadline > now && (rd == 0 || rd > now));
-	rvq_cell32_put(&s->async_reads, stays);
-	a = expire(&w->reads, rd, now);
-	b = expire(&w->writes, wr, now);
-	rva_timer_set(&s->conn->w->wheel, t, a < b ? a : b);
-}
-
-static struct rva_waiting *
-waiting(struct reeve_stream *s)
-{
-	struct rva_waiting *w = s->waiting;
-
-	if (w != NULL)
-		return w;
-	w = rv_zalloc(s->conn->arena, sizeof(*w));
-	if (w == NULL)
-		return NULL;
-	rva_oplist_init(&w->reads);
-	rva_oplist_init(&w->writes);
-	w->timer.fn = on_timer;
-	w->s = s;
-	s->waiting = w;
-	return w;
-}
-
-/* Look at op again at the earlier of its own deadline and the stream's (which may be moved meanwhile). */
-static void
-wait_until(struct reeve_stream *s, reeve_op_t *op, uint64_t stream_deadline)
-{
-	uint64_t at = rva_op(op)->deadline;
-
-	if (stream_deadline != 0 && stream_deadline < at)
-		at = stream_deadline;
-	if (at == UINT64_MAX || s->gone)
-		return;
-	if (!rva_timer_armed(&s->waiting->timer) || at < s->waiting->timer.when)
-		rva_timer_set(&s->conn->w->wheel, &s->waiting->timer, at);
-}
-
-static void
-start_read(struct reeve_stream *s, reeve_op_t *op)
-{
-	struct rva_waiting *w = waiting(s);
-	struct rva_port *p = rva_port_peek(s);
-
-	if (rvq_cell32_get(&s->app) & (RVA_APP_STOP | RVA_APP_CLOSE | RVA_APP_RESET)) {
-		(void)rva_op_answer(op, REEVE_ECLOSED);
-		return;
-	}
-	if (w == NULL || (p != NULL && !rva_port_pull_back(s, p))) {
-		(void)rva_op_answer(op, w == NULL ? REEVE_ENOMEM : REEVE_EBUSY);
-		return;
-	}
-	rva_oplist_push(&w->reads, op);
-	if (s->in.head == NULL)
-		wait_until(s, op, rvq_cell64_get(&s->rd_deadline));
-	rva_stream_pump_in(s);
-	settle(s);
-}
-
-static void
-start_write(struct reeve_stream *s, reeve_op_t *op)
-{
-	struct rva_waiting *w = waiting(s);
-
-	(void)rvq_cell32_add(&s->posted, UINT32_MAX);
-	if (w == NULL || s->shut) {
-		rv_buf_unref(rva_op(op)->buf);
-		rva_op(op)->buf = NULL;
-		(void)rva_op_answer(op, w == NULL ? REEVE_ENOMEM : rva_rc(&s->wr_rc));
-	} else {
-		if (w->writes.head != NULL || rva_stream_budget(s) == 0)
-			wait_until(s, op, rvq_cell64_get(&s->wr_deadline));
-		rva_oplist_push(&w->writes, op);
-	}
-	rva_stream_pump_out(s);
-}
-
-static void
-on_cancel(struct reeve_stream *s, reeve_op_t *op)
-{
-	if (s->waiting != NULL && !rva_oplist_remove(&s->waiting->reads, op))
-		(void)rva_oplist_remove(&s->waiting->writes, op);
-	rvq_cell32_put(&s->async_reads, s->waiting != NULL && s->waiting->reads.head != NULL);
-	if (rva_op(op)->msg.kind == RVA_MSG_WRITE && rva_op(op)->buf != NULL)
-		rv_buf_unref(rva_op(op)->buf);
-	rva_op_finish(op, REEVE_ECANCELED);
-}
-
-/* A deadline was set: operations that wait get it too. */
-static void
-on_deadline(struct reeve_stream *s)
-{
-	struct rva_waiting *w = s->waiting;
-
-	if (w == NULL)
-		return;
-	for (reeve_op_t *op = w->reads.head; op != NULL; op = rva_op(op)->next)
-		wait_until(s, op, rvq_cell64_get(&s->rd_deadline));
-	for (reeve_op_t *op = w->writes.head; op != NULL; op = rva_op(op)->next)
-		wait_until(s, op, rvq_cell64_get(&s->wr_deadline));
-}
 
 static void
 on_drop(struct reeve_stream *s)
@@ -509,9 +389,9 @@ on_bell(struct reeve_stream *s, uint32_t bits)
 	if (bits & RVA_S_WRITE)
 		rva_stream_pump_out(s);
 	if (bits & RVA_S_READ)
-		settle(s);
+		rva_stream_settle(s);
 	if (bits & RVA_S_TIME)
-		on_deadline(s);
+		rva_stream_retime(s);
 	if (bits & RVA_S_RESET)
 		on_reset_by_us(s);
 	if ((bits & RVA_S_STOP) && !s->stopped) {
@@ -539,28 +419,13 @@ stream_on(struct rva_actor *a, struct rvq_node *n)
 	if (n == &s->bell.node)
 		on_bell(s, rvq_bell_answer(&s->bell));
 	else if (m->kind == RVA_MSG_READ)
-		start_read(s, rva_op_of_msg(n));
+		rva_stream_read_op(s, rva_op_of_msg(n));
 	else if (m->kind == RVA_MSG_WRITE)
-		start_write(s, rva_op_of_msg(n));
+		rva_stream_write_op(s, rva_op_of_msg(n));
 	else if (m->kind == RVA_MSG_REFUSED)
-		rva_op_refused(n);
+		rva_stream_refused_op(s, rva_op_of_msg(n));
 	else
-		on_cancel(s, rva_op_of_cancel(n));
-}
-
-static void
-stream_free(struct rva_actor *a)
-{
-	struct reeve_stream *s = rva_container(a, struct reeve_stream, actor);
-	struct reeve_conn *c = s->conn;
-	struct rva_port *p = rva_port_peek(s);
-
-	rv_chain_clear(&s->in);
-	if (p != NULL)
-		rva_port_free(p, c->arena);
-	rv_free(c->arena, s->waiting, sizeof(*s->waiting));
-	rv_free(c->arena, s, sizeof(*s));
-	rva_conn_unref(c);
+		rva_stream_cancel_op(s, rva_op_of_cancel(n));
 }
 
 static const struct rva_actor_ops stream_ops = {stream_on, stream_free};
@@ -588,13 +453,14 @@ rva_stream_hand_out(struct reeve_stream *s)
 void
 rva_stream_refuse(struct reeve_stream *s)
 {
-	s->dropped = true;
+	s->dropped = s->refused = true;
 	if (!s->closed) {
 		s->closed = s->stopped = true;
 		rv_chain_clear(&s->in);
 		/* An inbound stream is reset; one of ours was never SYNed, and dropping it sends nothing. */
 		up(s, s->inbound ? RVA_UP_RESET : RVA_UP_DROP, 0);
 	}
+	/* At once and not in a turn: a peer may make more of these than the worker has turns. */
 	if (s->gone)
-		rva_ring(&s->actor, &s->bell, RVA_S_FREE);
+		stream_free(&s->actor);
 }

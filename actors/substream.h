@@ -68,6 +68,7 @@ struct reeve_stream {
 	    stopped;        /* told to the connection: no more bytes, nobody there, not reading */
 	bool unread;        /* bytes were unread when reading stopped */
 	bool gone, dropped; /* the engine has let go; the handles have */
+	bool refused;       /* there never was a handle: nothing can be in the mailbox */
 	int32_t in_rc;      /* answer behind the bytes in `in`, RVA_RC_OPEN before */
 	struct rva_waiting *waiting;
 	struct reeve_stream *accept_next; /* controller's queue */
@@ -79,15 +80,29 @@ void rva_stream_begin(struct reeve_stream *s, struct reeve_conn *c, bool inbound
 void rva_stream_hand_out(struct reeve_stream *s);
 /* Message from the connection. */
 void rva_stream_on(struct reeve_stream *s, const struct rv_event *ev);
-/* Nobody ever got a handle: refuse it. */
+/* Nobody ever got a handle: refuse it.  The record may be gone afterwards. */
 void rva_stream_refuse(struct reeve_stream *s);
 /* Bytes go on: from `in` to waiting reads or the port; from port and waiting writes to the connection. */
 void rva_stream_pump_in(struct reeve_stream *s);
 void rva_stream_pump_out(struct reeve_stream *s);
+/* What the application has let go of is told to the connection. */
+void rva_stream_settle(struct reeve_stream *s);
+/* substream_wait.c: an operation begins, is known to fail, is cancelled; a deadline of the stream was moved. */
+void rva_stream_read_op(struct reeve_stream *s, reeve_op_t *op);
+void rva_stream_write_op(struct reeve_stream *s, reeve_op_t *op);
+void rva_stream_refused_op(struct reeve_stream *s, reeve_op_t *op);
+void rva_stream_cancel_op(struct reeve_stream *s, reeve_op_t *op);
+void rva_stream_retime(struct reeve_stream *s);
 /* To the connection; the reference goes along. */
 void rva_stream_send(struct reeve_stream *s, reeve_buf_t *b);
 /* Send budget left, bytes. */
-size_t rva_stream_budget(const struct reeve_stream *s);
+static inline size_t
+rva_stream_budget(const struct reeve_stream *s)
+{
+	uint32_t all = s->conn->cfg.send_budget;
+
+	return s->queued >= all ? 0 : all - s->queued;
+}
 
 static inline int
 rva_rc(const struct rvq_cell32 *c)

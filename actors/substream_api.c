@@ -260,6 +260,7 @@ reeve_stream_reason(reeve_stream_t *s, reeve_reason_t *out)
 	if (out->rc == REEVE_ERESET || out->rc == REEVE_EREFUSED) {
 		out->by = REEVE_BY_PEER;
 		out->wire_code = rvq_cell32_get(&s->peer_code);
+		out->id = out->rc == REEVE_ERESET ? "REEVE-STREAM-0001" : "REEVE-STREAM-0002";
 	} else if (out->rc == REEVE_ELIMIT && (!ended || s->conn->reason.rc != REEVE_ELIMIT)) {
 		out->by = REEVE_BY_US;
 		out->id = rv_mpmsg_text[RV_MPMSG_SLOW].id;
@@ -299,12 +300,14 @@ reeve_read_async(reeve_stream_t *s, reeve_op_t *op)
 	rva_op_start(op, &s->actor, RVA_MSG_READ, reeve_stream_ref(s), unref_stream);
 }
 
-/* Completed by the stream's own actor, so that completions of one stream never overlap. */
+/* Completed by the stream's own actor, behind the writes before it: completions of one stream never overlap, and come in
+ * order. */
 static void
 refuse_write(reeve_stream_t *s, reeve_op_t *op, int rc)
 {
 	rva_op_prepare(op, &s->actor, RVA_MSG_REFUSED, reeve_stream_ref(s), unref_stream);
-	rvq_cell32_put(&rva_op(op)->state, RVA_OP_CLAIMED);
+	rva_op(op)->deadline = UINT64_MAX;
+	rva_op(op)->buf = NULL;
 	op->res = rc;
 	rva_post(&s->actor, &rva_op(op)->msg.node);
 }

@@ -221,15 +221,21 @@ rva_worker_pass(struct rva_worker *w, uint64_t deadline)
 
 	w->now = rv_clock_us();
 	take_inbox(w);
+	/* What came before a timer is due counts before it, however long this thread was held up. */
+	if (!w->polled && rva_wheel_next(&w->wheel) <= w->now)
+		(void)rva_poller_wait(&w->poller, w->now, 0);
 	io = done = read_connections(w);
 	done += run_turns(w);
 	done += flush_connections(w);
 	done += rva_wheel_advance(&w->wheel, w->now);
 	rvq_counter_add(&w->loops, 1);
+	w->polled = true;
 	if (!rva_worker_busy(w))
 		done += park(w, done > 0 && w->rt->external ? 0 : deadline);
 	else if (io > 0 || rvq_counter_get(&w->loops) % POLL_EVERY == 0)
 		done += rva_poller_wait(&w->poller, w->now, 0);
+	else
+		w->polled = false;
 	return done;
 }
 

@@ -47,7 +47,8 @@ struct rva_worker {
 	struct rva_source
 	    timer_source; /* external mode: timers make the poller's descriptor readable */
 	int timer_fd;
-	bool warm; /* ran something since the pool was last trimmed */
+	bool polled; /* since the pass before began its wait */
+	bool warm;   /* ran something since the pool was last trimmed */
 	struct rvq_counter messages, loops;
 };
 

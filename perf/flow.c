@@ -142,7 +142,7 @@ void
 rvp_flow_measure(const struct rvp_flow *f, const struct rvp_load *l, struct rvp_figure *out)
 {
 	void *run = f->start(l);
-	uint64_t began = rvp_now_ns(), bytes, cpu;
+	uint64_t began = rvp_now_ns(), bytes, total, cpu;
 	struct rvp_totals from, to;
 
 	while (
@@ -153,7 +153,8 @@ rvp_flow_measure(const struct rvp_flow *f, const struct rvp_load *l, struct rvp_
 	began = rvp_now_ns();
 	cpu = cpu_ns();
 	nap(l->seconds);
-	bytes = f->received(run) - bytes;
+	total = f->received(run);
+	bytes = total - bytes;
 	began = rvp_now_ns() - began;
 	cpu = cpu_ns() - cpu;
 	look(f, run, &to);
@@ -169,5 +170,6 @@ rvp_flow_measure(const struct rvp_flow *f, const struct rvp_load *l, struct rvp_
 	    .copies = per(to.copied - from.copied, bytes),
 	    .out_frames = per(to.frames_out - from.frames_out, to.writes - from.writes),
 	    .in_frames = per(to.frames_in - from.frames_in, to.reads - from.reads),
+	    .total = (double)total,
 	};
 }

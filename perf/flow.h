@@ -47,6 +47,7 @@ struct rvp_figure {
 	double copies;     /* copied bytes per byte carried, both ends */
 	double out_frames; /* per system call of the sender */
 	double in_frames;  /* per system call of the receiver */
+	double total; /* bytes, from the connection's first to the end of the measured period */
 };
 
 struct rvp_flow {
@@ -80,9 +81,10 @@ void rvp_check(bool ok, const char *what);
 void rvp_must(int64_t rc, const char *what);
 
 /* The contenders.  plain: 64 KiB writes; strong: 1 MiB writes; bare: strong without our socket options; all
- * one connection, reads of 64 KiB, whatever the load's streams and writes are. */
-extern const struct rvp_flow rvp_raw_plain, rvp_raw_strong, rvp_raw_bare; /* raw.c */
-extern const struct rvp_flow rvp_inline_flow;                             /* inline.c */
+ * one connection, reads of 64 KiB, whatever the load's streams and writes are.  same: plain with the load's
+ * size of write. */
+extern const struct rvp_flow rvp_raw_plain, rvp_raw_same, rvp_raw_strong, rvp_raw_bare; /* raw.c */
+extern const struct rvp_flow rvp_inline_flow; /* inline.c */
 /* Operations completed by callbacks on the worker, by messages to user actors (ops.c); blocking threads. */
 extern const struct rvp_flow rvp_worker_flow, rvp_actors_flow, rvp_threads_flow; /* threads.c */
 

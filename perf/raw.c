@@ -113,6 +113,12 @@ plain_start(const struct rvp_load *l)
 }
 
 static void *
+same_start(const struct rvp_load *l)
+{
+	return raw_start(l, l->write, false);
+}
+
+static void *
 strong_start(const struct rvp_load *l)
 {
 	return raw_start(l, 1u << 20, false);
@@ -146,5 +152,6 @@ raw_stop(void *run)
 }
 
 const struct rvp_flow rvp_raw_plain = {"plain", plain_start, raw_received, NULL, raw_stop};
+const struct rvp_flow rvp_raw_same = {"same", same_start, raw_received, NULL, raw_stop};
 const struct rvp_flow rvp_raw_strong = {"strong", strong_start, raw_received, NULL, raw_stop};
 const struct rvp_flow rvp_raw_bare = {"bare", bare_start, raw_received, NULL, raw_stop};

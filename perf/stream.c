@@ -15,12 +15,13 @@
 #include "perf/flow.h"
 #include "perf/kit.h"
 
-#define CASES        7
+#define CASES        8
 #define ROUNDS       11
 #define ROUNDS_NOISY 31 /* of gates whose quartiles are more than 0.2 apart */
 
 static const struct rvp_flow *const contenders[CASES] = {&rvp_raw_plain, &rvp_raw_strong,
-    &rvp_raw_bare, &rvp_inline_flow, &rvp_worker_flow, &rvp_actors_flow, &rvp_threads_flow};
+    &rvp_raw_bare, &rvp_inline_flow, &rvp_worker_flow, &rvp_actors_flow, &rvp_threads_flow,
+    &rvp_raw_same};
 static const char *const transports[] = {"tcp", "unix", "memory"};
 
 /* Ratios to print where both contenders ran.  target: of a gate, at one stream of 64 KiB writes over TCP; 0:
@@ -41,7 +42,7 @@ static const struct ratio {
 };
 
 static struct {
-	bool quick, pin, gates;
+	bool quick, pin, gates, total;
 	unsigned rounds, streams;
 	size_t write;
 	uint32_t window, budget;
@@ -114,6 +115,9 @@ report_case(size_t c)
 
 	for (i = 0; i < n; i++)
 		line(contenders[c]->name, fields[i].unit, quantile(c, NULL, fields[i].at, 0.5));
+	if (options.total)
+		line(contenders[c]->name, "bytes",
+		    quantile(c, NULL, offsetof(struct rvp_figure, total), 0.5));
 }
 
 static bool
@@ -215,8 +219,8 @@ usage(const char *program)
 	    "usage: %s [--quick] [--gates] [--pin] [--rounds N] [--seconds S] [--streams N] "
 	    "[--write N]\n"
 	    "       [--transport tcp|unix|memory] [--case NAME[,NAME]] [--window BYTES] [--budget "
-	    "BYTES]\n"
-	    "names: plain strong bare inline worker actors threads\n",
+	    "BYTES] [--total]\n"
+	    "names: plain same strong bare inline worker actors threads\n",
 	    program);
 	exit(EXIT_FAILURE);
 }
@@ -236,10 +240,10 @@ static void
 parse(int argc, char **argv)
 {
 	static const struct option known[] = {{"quick", 0, NULL, 'q'}, {"gates", 0, NULL, 'g'},
-	    {"pin", 0, NULL, 'p'}, {"rounds", 1, NULL, 'r'}, {"seconds", 1, NULL, 's'},
-	    {"streams", 1, NULL, 'n'}, {"write", 1, NULL, 'w'}, {"transport", 1, NULL, 't'},
-	    {"case", 1, NULL, 'c'}, {"window", 1, NULL, 'm'}, {"budget", 1, NULL, 'b'},
-	    {NULL, 0, NULL, 0}};
+	    {"pin", 0, NULL, 'p'}, {"total", 0, NULL, 'T'}, {"rounds", 1, NULL, 'r'},
+	    {"seconds", 1, NULL, 's'}, {"streams", 1, NULL, 'n'}, {"write", 1, NULL, 'w'},
+	    {"transport", 1, NULL, 't'}, {"case", 1, NULL, 'c'}, {"window", 1, NULL, 'm'},
+	    {"budget", 1, NULL, 'b'}, {NULL, 0, NULL, 0}};
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
@@ -252,6 +256,9 @@ parse(int argc, char **argv)
 			break;
 		case 'p':
 			options.pin = true;
+			break;
+		case 'T':
+			options.total = true;
 			break;
 		case 'r':
 			options.rounds = (unsigned)strtoul(optarg, NULL, 10);

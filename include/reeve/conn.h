@@ -125,8 +125,9 @@ REEVE_API REEVE_CHECKED int reeve_conn_pair(
 REEVE_API reeve_ctl_t *reeve_conn_ctl(reeve_conn_t *c);
 
 /* Close gracefully: no new streams, queued bytes and FINs leave, wait until every stream has ended both ways,
- * GO_AWAY(0), close; all within timeout_ms (-1 for ever), then abort.  0, REEVE_ETIMEDOUT, or what ended the
- * connection before (any error but a clean end).  The handle stays: destroy it.
+ * GO_AWAY(0), close; all within timeout_ms (-1 for ever), then abort.  0, REEVE_ETIMEDOUT (also, a little later, when
+ * its worker is stuck in the application), or what ended the connection before (any error but a clean end).  The
+ * handle stays: destroy it.
  * T: any B: yes W: no borrows c */
 REEVE_API int reeve_conn_close(reeve_conn_t *c, int64_t timeout_ms);
 

@@ -22,7 +22,7 @@ REEVE_BEGIN
 	X(bytes_copied_in, "received payload bytes copied after the kernel's copy") \
 	X(bytes_copied_out, "sent payload bytes copied before the kernel's copy")   \
 	X(held, "received bytes held, memory pinned by them")                       \
-	X(unread, "received bytes not yet read")                                    \
+	X(unread, "received bytes not yet read; those of threads are told late")    \
 	X(window_max, "largest receive window of any stream, bytes")                \
 	X(stalls_window, "times a stream with bytes to send had no credit")         \
 	X(stalls_transport, "times the transport took no more")                     \

@@ -26,8 +26,9 @@ REEVE_API reeve_ssize reeve_read_buf(reeve_stream_t *s, reeve_buf_t **b);
 
 /* Write n bytes (one copy).  Returns when all are accepted (counted against the send budget, not yet seen by the
  * peer), or with the number accepted before the write deadline or an error came; REEVE_ETIMEDOUT when that is
- * none.  REEVE_ESHUT after reeve_shut, REEVE_ERESET, REEVE_EREFUSED, REEVE_ECLOSED, or what ended the
- * connection.  n == 0 answers 0 or the error and sends nothing.
+ * none.  Two ends that both write more than a window and the budgets before they read wait for each other for ever:
+ * read meanwhile, or set a deadline.  REEVE_ESHUT after reeve_shut, REEVE_ERESET, REEVE_EREFUSED, REEVE_ECLOSED, or
+ * what ended the connection.  n == 0 answers 0 or the error and sends nothing.
  * T: any B: yes W: no borrows s */
 REEVE_API reeve_ssize reeve_write(reeve_stream_t *s, const void *p, size_t n);
 

@@ -22,7 +22,8 @@ struct rv_freelist {
 };
 
 struct rv_pool {
-	struct rvq_stack returns; /* any thread */
+	struct rvq_stack returns;  /* any thread */
+	struct rvq_gauge returned; /* bytes of blocks in it; any thread */
 	struct rvq_ref refs;
 	struct rv_arena *arena;                               /* immutable */
 	_Alignas(RV_LINE) struct rv_freelist free[RV_NCLASS]; /* owner */
@@ -75,13 +76,30 @@ level_of(uint64_t held, uint64_t limit)
 	return held >= limit - limit / 2;
 }
 
+/* What a parent's fullness means for one who holds so much himself.  The last eighth is kept for those who hold
+ * little, so that the ones who fill it cannot stop everybody else. */
+static int
+share_level(const struct rv_budget *parent, uint64_t own)
+{
+	uint64_t held = rvq_gauge_get(&parent->held), limit = parent->limit, small = limit / 16;
+	int level;
+
+	if (small > RV_BUDGET_SMALL)
+		small = RV_BUDGET_SMALL;
+	if (own >= small)
+		return level_of(held, limit - limit / 8);
+	level = level_of(held, limit);
+	return level == 2 ? 1 : level;
+}
+
 int
 rv_budget_level(const struct rv_budget *b)
 {
-	int level = 0, l;
+	uint64_t own = rvq_gauge_get(&b->held);
+	int level = level_of(own, b->limit), l;
 
-	for (; b != NULL; b = b->parent) {
-		l = level_of(rvq_gauge_get(&b->held), b->limit);
+	for (b = b->parent; b != NULL; b = b->parent) {
+		l = share_level(b, own);
 		if (l > level)
 			level = l;
 	}
@@ -190,6 +208,7 @@ rv_pool_create(struct rv_arena *ar)
 	if (p == NULL)
 		return NULL;
 	rvq_stack_init(&p->returns);
+	p->returned = (struct rvq_gauge){0};
 	rvq_ref_init(&p->refs, 1);
 	p->arena = ar;
 	for (i = 0; i < RV_NCLASS; i++) {
@@ -250,11 +269,28 @@ static void
 pool_fetch(struct rv_pool *p)
 {
 	struct rvq_link *l = rvq_stack_take_mpsc(&p->returns), *next;
+	uint64_t bytes = 0;
 
 	for (; l != NULL; l = next) {
 		next = l->next;
+		bytes += slab_of(l)->cap;
 		pool_keep(p, slab_of(l));
 	}
+	if (bytes > 0)
+		rvq_gauge_sub(&p->returned, bytes);
+}
+
+/* A block comes home from another thread.  The owner may be asleep for long: what waits for it has a bound. */
+static void
+pool_return(struct rv_pool *p, struct rv_slab *s)
+{
+	uint32_t cap = s->cap;
+
+	if (rvq_gauge_add(&p->returned, cap) <= RV_POOL_RETURNS &&
+	    rvq_stack_push_mpsc(&p->returns, &s->link) != RVQ_CLOSED)
+		return;
+	rvq_gauge_sub(&p->returned, cap);
+	slab_to_system(s);
 }
 
 /* Free cached blocks of a class until at most keep bytes are left. */
@@ -340,7 +376,7 @@ rv_slab_unref(struct rv_slab *s)
 			done(ctx);
 	} else if (s->home == current) {
 		pool_keep(current, s);
-	} else if (rvq_stack_push_mpsc(&s->home->returns, &s->link) == RVQ_CLOSED) {
-		slab_to_system(s);
+	} else {
+		pool_return(s->home, s);
 	}
 }

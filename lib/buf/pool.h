@@ -30,6 +30,8 @@ enum rv_class {
 #define RV_POOL_KEEP     (1u << 20)
 #define RV_POOL_TRIM_64K (256u << 10)
 #define RV_POOL_TRIM     (64u << 10)
+/* What others may give back before the owner fetches it: bytes; beyond that it goes to the system at once. */
+#define RV_POOL_RETURNS (4u << 20)
 
 /* Bytes held for somebody, against a limit; refcounted because blocks outlive connections.
  * parent: the runtime's budget, charged too, kept alive by a reference. */
@@ -44,7 +46,10 @@ struct rv_budget {
 struct rv_budget *rv_budget_create(struct rv_arena *ar, uint64_t limit, struct rv_budget *parent);
 void rv_budget_unref(struct rv_budget *b); /* any thread; NULL ignored */
 /* How full the fullest of b and its parents is: 0 below half, 1 below three quarters, 2 below
- * the limit, 3 at it.  Any thread. */
+ * the limit, 3 at it.  Of a parent's limit the last eighth is for those who hold little themselves
+ * (less than RV_BUDGET_SMALL and a sixteenth of it): for the others it ends before, and for those it
+ * is 1 until it is 3.  Any thread. */
+#define RV_BUDGET_SMALL (256u << 10)
 int rv_budget_level(const struct rv_budget *b);
 
 /* The descriptor of a run of bytes: what the public header calls a buffer.  32 bytes. */

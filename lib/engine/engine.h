@@ -88,6 +88,7 @@ struct rv_engine {
 	struct rv_engine_stats stats;
 	/* Why it ended: filled when a call answers a fatal error or the peer sent GO_AWAY(code). */
 	reeve_reason_t reason;
+	const char *why;      /* the reason's id in words, a static string; NULL: none */
 	uint32_t nstreams;    /* not ended both ways, or with bytes still queued */
 	uint32_t nunacked;    /* opened here, unanswered */
 	uint32_t nunaccepted; /* opened by the peer, not accepted */
@@ -95,12 +96,14 @@ struct rv_engine {
 	bool bounds;          /* keeps the bounds of what is unread by itself (mplex) ... */
 	bool blocked;         /* ... : feed uses nothing up until readers have caught up */
 	bool over;            /* a handshake has done its work: another engine takes its place */
+	bool pressed;         /* feed stopped short so that owed answers may leave first */
 	bool ended;
 };
 
 struct rv_engine_ops {
 	/* Parse [off, off + len) of slab.  Returns how many bytes were used up: fewer than len
-	 * only when the sink had no room or blocked is set. A fatal error (< 0): reason is set, a GO_AWAY is
+	 * only when the sink had no room, when blocked is set, or when half of what may be owed is owed (pressed:
+	 * drain, then go on; without a drain it goes on to the bound).  A fatal error (< 0): reason is set, a GO_AWAY is
 	 * queued if the protocol wants one; the caller drains once more, then ends.  Never
 	 * called again after a fatal error. */
 	reeve_ssize (*feed)(
@@ -154,6 +157,8 @@ struct rv_engine_ops {
 
 	/* Timers: keepalive, linger, rtt, withheld credit.  Fatal error (REEVE_EDEAD) or 0. */
 	int (*tick)(struct rv_engine *e, uint64_t now);
+	/* Bytes of the peer may be there that nobody has fed yet: its silence begins now. */
+	void (*alive)(struct rv_engine *e, uint64_t now);
 	/* UINT64_MAX: none. */
 	uint64_t (*next_deadline)(const struct rv_engine *e);
 	/* After end and when notify answered true.  Streams must all be GONE. */

@@ -31,6 +31,7 @@ struct rv_acct {
 struct rv_gather {
 	struct iovec iov[RV_IOV_MAX];
 	int niov, iov_at;
+	size_t limit; /* stop adding above this; RV_GATHER_BYTES unless set after the reset */
 	size_t bytes; /* added since the last reset */
 	size_t done;  /* taken by the transport */
 	unsigned nacct, acct_at;
@@ -51,8 +52,8 @@ rv_gather_empty(const struct rv_gather *g)
 static inline bool
 rv_gather_room(const struct rv_gather *g)
 {
-	return g->bytes < RV_GATHER_BYTES && g->niov + 3 <= RV_IOV_MAX &&
-	    g->nacct + 2 <= RV_ACCT_MAX && g->stage_used + RV_STAGE_MAX + 16 <= RV_STAGE_SIZE;
+	return g->bytes < g->limit && g->niov + 3 <= RV_IOV_MAX && g->nacct + 2 <= RV_ACCT_MAX &&
+	    g->stage_used + RV_STAGE_MAX + 16 <= RV_STAGE_SIZE;
 }
 /* n bytes of the stage, offered to the transport where they are: fill them before the next
  * write.  They are there: rv_gather_room, or the caller counted. */

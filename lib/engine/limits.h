@@ -43,6 +43,11 @@ void rv_refusals_fini(struct rv_refusals *r, struct rv_arena *ar);
 int rv_refusals_push(struct rv_refusals *r, struct rv_arena *ar, uint64_t id);
 /* The oldest, or 0 when there is none (and then the memory goes back). */
 uint64_t rv_refusals_pop(struct rv_refusals *r, struct rv_arena *ar);
+static inline uint32_t
+rv_refusals_count(const struct rv_refusals *r)
+{
+	return r->n - r->at;
+}
 static inline bool
 rv_refusals_any(const struct rv_refusals *r)
 {

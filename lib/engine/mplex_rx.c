@@ -122,8 +122,9 @@ rv_mplex_feed(struct rv_engine *e, struct rv_slab *slab, uint32_t off, uint32_t 
 	if (m->dead || e->ended)
 		return m->dead ? e->reason.rc : REEVE_ECLOSED;
 	m->now = now;
+	e->pressed = false;
 	(void)rv_mplex_notify(e);
-	while (pos < len && !e->blocked) {
+	while (pos < len && !e->blocked && !e->pressed) {
 		if (m->body_left > 0) {
 			if (m->body_st != NULL && !rv_mux_room(m, 2))
 				break;

@@ -28,6 +28,7 @@ rv_mplex_fail(struct rv_mplex *x, enum rv_mpmsg msg)
 		r->by = msg == RV_MPMSG_TRUNCATED ? REEVE_BY_TRANSPORT : REEVE_BY_US;
 		r->wire_code = 0;
 		r->id = t->id;
+		x->m.e.why = t->text;
 	}
 	x->m.dead = true;
 	x->m.e.refusing = true;
@@ -262,6 +263,14 @@ mplex_tick(struct rv_engine *e, uint64_t now)
 	return 0;
 }
 
+/* Silence is no reason to end: the protocol has nothing to ask with. */
+static void
+mplex_alive(struct rv_engine *e, uint64_t now)
+{
+	(void)e;
+	(void)now;
+}
+
 static uint64_t
 mplex_next_deadline(const struct rv_engine *e)
 {
@@ -311,6 +320,7 @@ static const struct rv_engine_ops mplex_ops = {
     .closing = rv_mux_closing,
     .end = mplex_end,
     .tick = mplex_tick,
+    .alive = mplex_alive,
     .next_deadline = mplex_next_deadline,
     .destroy = mplex_destroy,
 };

@@ -26,8 +26,10 @@ refuse(struct rv_mux *m, uint64_t id)
 	int rc = rv_refusals_push(&m->refusals, m->e.cfg.arena, id);
 
 	rvq_counter_add(&m->e.stats.refused, 1);
-	if (rc == 0)
+	if (rc == 0) {
+		m->e.pressed = rv_refusals_count(&m->refusals) == RV_REFUSALS_MAX / 2;
 		return 0;
+	}
 	return m->proto->fail(m, rc == REEVE_ELIMIT ? RV_WHY_REFUSALS : RV_WHY_REFUSE_MEM);
 }
 

@@ -52,5 +52,6 @@ struct rv_stream {
 #define RV_ST_IN_CTL     0x4000u
 #define RV_ST_IN_NOTIFY  0x8000u
 #define RV_ST_WAITING    0x10000u /* in a wait list */
+#define RV_ST_EIGHTHS    0x20000u /* credit is due at an eighth of the window, not at half */
 
 #endif

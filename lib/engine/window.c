@@ -20,16 +20,38 @@ rv_window_release(struct rv_winpool *p, struct rv_stream *st)
 	st->window = RV_WINDOW0;
 }
 
-/* M_new = min(2 M, M + what is left of the pool, the ceiling). */
+/* M_new = min(what is asked for, M + what is left of the pool, the ceiling). */
 static uint32_t
-grown(const struct rv_winpool *p, uint32_t m, uint32_t max)
+grown(const struct rv_winpool *p, uint32_t m, uint64_t to, uint32_t max)
 {
 	uint64_t left = p->grow > p->grown ? p->grow - p->grown : 0;
-	uint64_t to = (uint64_t)m + (left < m ? left : m);
 
+	if (to - m > left) /* to >= m, and left may be 2^64 - 1 */
+		to = m + left;
 	if (to > max)
 		to = max;
 	return to > m ? (uint32_t)to : m;
+}
+
+/* What an update asks for that came so long after the last one. */
+static uint64_t
+asked(const struct rv_stream *st, uint64_t rtt, uint64_t since)
+{
+	uint64_t m = st->window, need;
+
+	if (m > RV_YOUNG_MAX || rtt < RV_NEAR_US)
+		return 2 * m;
+	need = 4 * rtt * st->consumed;
+	if (need >= 4 * m * since)
+		return 4 * m;
+	return need > 2 * m * since ? need / since : 2 * m;
+}
+
+/* Within two round trips; of less than half a window, less. */
+static bool
+fast(const struct rv_stream *st, uint64_t rtt, uint64_t since)
+{
+	return since < 2 * rtt && since * st->window < 4 * rtt * st->consumed;
 }
 
 /* The most that two round trips may ask for. */
@@ -51,15 +73,16 @@ rv_window_update(
 {
 	uint64_t since = now - st->updated, quick = 2 * rtt > RV_DRY_US ? 2 * rtt : RV_DRY_US;
 	uint32_t unread = st->window - st->recv_credit - st->consumed;
-	bool half = st->consumed >= st->window / 2;
-	bool dry = (st->flags & RV_ST_DRY) != 0 && unread <= st->window / 4 && since < quick;
+	bool due = st->consumed >= rv_window_due(st);
+	bool kept_up = unread <= st->window / 4;
+	bool dry = (st->flags & RV_ST_DRY) != 0 && kept_up && since < quick;
 	uint32_t m = st->window, delta;
 
-	if (may_grow && half && since < 2 * rtt)
-		m = grown(p, m, ceiling(p, rtt));
+	if (may_grow && due && fast(st, rtt, since) && (kept_up || m <= RV_YOUNG_MAX))
+		m = grown(p, m, asked(st, rtt, since), ceiling(p, rtt));
 	else if (may_grow && dry)
-		m = grown(p, m, p->max < RV_DRY_MAX ? p->max : RV_DRY_MAX);
-	if (!half && m == st->window)
+		m = grown(p, m, 2 * (uint64_t)m, p->max < RV_DRY_MAX ? p->max : RV_DRY_MAX);
+	if (!due && m == st->window)
 		return 0;
 	p->grown += m - st->window;
 	delta = st->consumed + (m - st->window);
@@ -68,6 +91,10 @@ rv_window_update(
 	if (m != st->window || st->recv_credit != 0)
 		st->flags &= ~RV_ST_DRY;
 	st->window = m;
+	if (rtt >= RV_NEAR_US && grown(p, m, UINT64_MAX, p->max) == m)
+		st->flags |= RV_ST_EIGHTHS;
+	else
+		st->flags &= ~RV_ST_EIGHTHS;
 	st->recv_credit += delta;
 	st->consumed = 0;
 	st->updated = now;

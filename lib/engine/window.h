@@ -6,12 +6,20 @@
  * - c what is unread (or of a body still to come).  r + b + c == M always.  An update grants c
  * plus the growth of M.  M never shrinks.
  *
+ * An update is due when half of M was consumed.  A window that cannot grow goes back in eighths
+ * where the round trip is at least RV_NEAR_US: with halves of a window below four times what the
+ * path needs, the peer waits for credit while the second half is still coming in.
+ *
  * Growth: M doubles at an update that is due within two round trips after the last one (the rule
- * of rust-yamux PR 176, with a minimum-filtered round trip), and also when the peer had used up
- * its credit and the reader emptied its queue to a quarter of M faster than that (or within
- * RV_DRY_US: below it the round trip measures our own scheduling).  The second rule needs no
- * round trip: on a fast path half a window takes longer than two of them and the first rule
- * never fires. */
+ * of rust-yamux PR 176, with a minimum-filtered round trip).  A young window (at most
+ * RV_YOUNG_MAX) may go up to fourfold: at once to four times what the path holds at the rate of
+ * the bytes of this update, which is where doubling ends too.  An older one grows only while the
+ * reader keeps up (unread at most a quarter of M): more credit is no help to a slow one.
+ *
+ * M doubles also when the peer had used up its credit and the reader kept up and was faster than
+ * that (or than RV_DRY_US: below it the round trip measures our own scheduling).  This second
+ * rule needs no round trip: on a fast path half a window takes longer than two of them and the
+ * first rule never fires. */
 #ifndef REEVE_LIB_ENGINE_WINDOW_H
 #define REEVE_LIB_ENGINE_WINDOW_H
 
@@ -26,6 +34,8 @@
 #define RV_DRY_MAX   (512u * 1024)
 #define RV_NEAR_US   1000u
 #define RV_NEAR_RATE 4096u
+/* Beyond it one burst is too little evidence for more than doubling, bytes. */
+#define RV_YOUNG_MAX (512u * 1024)
 
 /* What the streams of a connection share. */
 struct rv_winpool {
@@ -63,11 +73,18 @@ rv_window_credit(struct rv_stream *st, uint32_t n)
 	return true;
 }
 
+/* What has to be consumed for an update. */
+static inline uint32_t
+rv_window_due(const struct rv_stream *st)
+{
+	return st->flags & RV_ST_EIGHTHS ? st->window / 8 : st->window / 2;
+}
+
 /* Is it worth calling rv_window_update? */
 static inline bool
 rv_window_look(const struct rv_stream *st)
 {
-	return st->consumed >= st->window / 2 || (st->flags & RV_ST_DRY) != 0;
+	return st->consumed >= rv_window_due(st) || (st->flags & RV_ST_DRY) != 0;
 }
 
 /* The credit to send now, already added to r, or 0 when none is due.  rtt: microseconds, 0

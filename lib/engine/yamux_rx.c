@@ -122,7 +122,7 @@ rx_ping(struct rv_yamux *y, const struct rv_yhdr *h)
 	}
 	if (!(h->flags & RV_YF_ACK))
 		return;
-	us = rv_rtt_pong(&y->rtt, h->len, y->m.now);
+	us = rv_rtt_pong(&y->rtt, h->len, y->m.now, rv_yamux_moved(y));
 	if (us == 0)
 		return;
 	rvq_counter_set(&y->m.e.stats.rtt_us, rv_rtt_min(&y->rtt));
@@ -154,6 +154,7 @@ rx_goaway(struct rv_yamux *y, const struct rv_yhdr *h)
 	r->by = REEVE_BY_PEER;
 	r->wire_code = h->len;
 	r->id = rv_ymsg_text[RV_YMSG_GOAWAY].id;
+	y->m.e.why = rv_ymsg_text[RV_YMSG_GOAWAY].text;
 }
 
 static int
@@ -215,6 +216,14 @@ rx_alive(struct rv_yamux *y, uint64_t now)
 	y->rtt_due = now + RV_RTT_INTERVAL_US;
 }
 
+void
+rv_yamux_alive(struct rv_engine *e, uint64_t now)
+{
+	struct rv_yamux *y = (struct rv_yamux *)e;
+
+	y->last_rx = now;
+}
+
 reeve_ssize
 rv_yamux_feed(struct rv_engine *e, struct rv_slab *slab, uint32_t off, uint32_t len, uint64_t now)
 {
@@ -228,8 +237,9 @@ rv_yamux_feed(struct rv_engine *e, struct rv_slab *slab, uint32_t off, uint32_t 
 	if (len > 0)
 		rx_alive(y, now);
 	y->m.room = 0;
+	e->pressed = false;
 	(void)rv_yamux_notify(e);
-	while (pos < len) {
+	while (pos < len && !e->pressed) {
 		if (y->m.body_left > 0) {
 			if (y->m.body_st != NULL && !rv_mux_room(&y->m, 2))
 				break;

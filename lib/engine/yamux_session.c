@@ -38,6 +38,7 @@ rv_yamux_fail(struct rv_yamux *y, enum rv_ymsg msg)
 		r->by = msg == RV_YMSG_TRUNCATED ? REEVE_BY_TRANSPORT : REEVE_BY_US;
 		r->wire_code = 0;
 		r->id = m->id;
+		y->m.e.why = m->text;
 	}
 	y->m.dead = true;
 	y->m.e.refusing = true;
@@ -116,11 +117,12 @@ evaluate(struct rv_yamux *y, struct rv_stream *st)
 		return;
 	}
 	rv_mux_wait_del(&y->m, st);
-	delta = rv_window_update(&y->win, st, rv_rtt_min(&y->rtt), y->m.now, level == 0);
+	delta = rv_window_update(
+	    &y->win, st, rv_rtt_least(&y->rtt, y->m.now), y->m.now, level == 0);
 	if (delta == 0)
 		return;
 	rvq_counter_max(&y->m.e.stats.window_max, st->window);
-	if (y->rtt.n > 0 && y->rtt.n < RV_RTT_BURST && !y->rtt.inflight &&
+	if (y->rtt.n > 0 && y->rtt.next < RV_RTT_BURST && !y->rtt.inflight &&
 	    y->m.e.cfg.user.keepalive_ms != REEVE_OFF)
 		y->ping_owed = true;
 	st->owed += delta;
@@ -267,6 +269,7 @@ static const struct rv_engine_ops yamux_ops = {
     .closing = rv_mux_closing,
     .end = rv_mux_end,
     .tick = yamux_tick,
+    .alive = rv_yamux_alive,
     .next_deadline = yamux_next_deadline,
     .destroy = yamux_destroy,
 };

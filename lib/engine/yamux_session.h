@@ -51,6 +51,7 @@ void rv_yamux_set_next_id(struct rv_engine *e, uint64_t id);
 /* rx.c */
 reeve_ssize rv_yamux_feed(
     struct rv_engine *e, struct rv_slab *slab, uint32_t off, uint32_t len, uint64_t now);
+void rv_yamux_alive(struct rv_engine *e, uint64_t now);
 int rv_yamux_feed_end(struct rv_engine *e);
 bool rv_yamux_notify(struct rv_engine *e);
 
@@ -59,5 +60,12 @@ size_t rv_yamux_drain(struct rv_engine *e, struct rv_gather *g, uint64_t now);
 bool rv_yamux_has_output(const struct rv_engine *e);
 void rv_yamux_owed(struct rv_mux *m, struct rv_gather *g, struct rv_stream *st);
 uint32_t rv_yamux_frame(struct rv_mux *m, struct rv_gather *g, struct rv_stream *st, uint32_t max);
+
+/* Bytes of bodies so far, both ways. */
+static inline uint64_t
+rv_yamux_moved(const struct rv_yamux *y)
+{
+	return rvq_counter_get(&y->m.e.stats.bytes_in) + rvq_counter_get(&y->m.e.stats.bytes_out);
+}
 
 #endif

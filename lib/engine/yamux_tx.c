@@ -70,7 +70,7 @@ tx_session(struct rv_yamux *y, struct rv_gather *g)
 	if (y->ping_owed && !y->rtt.inflight && rv_gather_room(g)) {
 		y->ping_owed = false;
 		h.flags = RV_YF_SYN;
-		h.len = rv_rtt_sent(&y->rtt, y->m.now);
+		h.len = rv_rtt_sent(&y->rtt, y->m.now, rv_yamux_moved(y));
 		put(y, g, h);
 	}
 	tx_goaway(y, g);

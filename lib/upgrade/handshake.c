@@ -297,6 +297,13 @@ hs_tick(struct rv_engine *e, uint64_t now)
 	return now >= h->deadline ? fail(h, REEVE_ETIMEDOUT, REEVE_BY_US) : 0;
 }
 
+static void
+hs_alive(struct rv_engine *e, uint64_t now)
+{
+	(void)e;
+	(void)now;
+}
+
 static uint64_t
 hs_next_deadline(const struct rv_engine *e)
 {
@@ -321,6 +328,7 @@ static const struct rv_engine_ops hs_ops = {
     .closing = hs_closing,
     .end = hs_end,
     .tick = hs_tick,
+    .alive = hs_alive,
     .next_deadline = hs_next_deadline,
     .destroy = hs_destroy,
 };

@@ -419,6 +419,42 @@ START_TEST(a_refused_write_completes_where_the_streams_others_do)
 }
 END_TEST
 
+/* _i: 0 the others are written, 1 they end with the stream, 2 they are cancelled. */
+START_TEST(a_refused_write_completes_behind_those_that_wait)
+{
+	static const int rc[] = {1000000, REEVE_ESHUT, REEVE_ECANCELED};
+	struct rvt_duo d;
+	struct rvt_done wr[6];
+
+	rvt_duo_start(&d);
+	for (int i = 0; i < 6; i++) {
+		if (i == 4) /* 0 was accepted, 1 to 3 wait for room */
+			ck_assert_int_eq(reeve_shut(d.s[0]), 0);
+		rvt_done_init(&wr[i], -1);
+		reeve_write_async(
+		    d.s[0], rvt_buf_run(d.rt, 1000000, (uint64_t)i * 1000000), &wr[i].op);
+	}
+	ck_assert_int_eq(rvt_done_wait(&wr[0]), 1000000);
+	ck_assert_int_eq(reeve_ping(d.k[0], RVT_WAIT_MS, NULL), 0);
+	for (int i = 1; i < 6; i++)
+		ck_assert(!rvt_done_is(&wr[i]));
+	if (_i == 0) {
+		rvt_read_run(d.s[1], 4000000, 0);
+		rvt_read_end(d.s[1]);
+	} else if (_i == 1) {
+		ck_assert_int_eq(reeve_reset(d.s[0], 0), 0);
+	} else {
+		for (int i = 1; i < 4; i++)
+			reeve_op_cancel(&wr[i].op);
+	}
+	for (int i = 1; i < 6; i++) {
+		ck_assert_int_eq(rvt_done_wait(&wr[i]), i > 3 ? REEVE_ESHUT : rc[_i]);
+		ck_assert_uint_gt(wr[i].order, wr[i - 1].order);
+	}
+	rvt_duo_end(&d);
+}
+END_TEST
+
 RVT_MAIN_TABLE("api_op_end", {&a_write_operation_ends_at_its_deadline, 0},
     {&the_streams_deadline_holds_for_operations, 0},
     {&a_cleared_deadline_does_not_end_a_waiting_operation, 0},
@@ -432,4 +468,5 @@ RVT_MAIN_TABLE("api_op_end", {&a_write_operation_ends_at_its_deadline, 0},
     {&the_end_of_the_connection_answers_everything, 0},
     {&a_write_after_the_end_of_the_direction_is_answered_and_consumed, 0},
     {&a_refused_write_completes_where_the_streams_others_do, 0},
+    {&a_refused_write_completes_behind_those_that_wait, 3},
     {&every_operation_ends_at_its_own_deadline, 3})

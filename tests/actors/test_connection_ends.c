@@ -29,13 +29,20 @@ arrived(uint64_t unread)
 		    (unsigned long long)rvt_stats(r.k).unread);
 }
 
+/* _i % 2: who opened; _i / 2: our direction had ended before. */
 START_TEST(close_sends_the_bytes_and_one_fin)
 {
-	begin(_i != 0, NULL);
+	begin(_i % 2 != 0, NULL);
 	rvt_want_write(s, 100000, 0);
-	reeve_close(s);
+	if (_i / 2)
+		ck_assert_int_eq(reeve_shut(s), 0);
+	else
+		reeve_close(s);
 	ck_assert_uint_eq(rvt_peer_want_bytes(&r.p, 1, 100000, 0), 0);
 	rvt_peer_want(&r.p, RVT_WU, RVT_FIN, 1, 0);
+	if (_i / 2)
+		reeve_close(s);
+	rvt_peer_want_none(&r.p);
 	rvt_peer_put(&r.p, RVT_WU, 0, 1, 1000);
 	rvt_peer_put(&r.p, RVT_WU, RVT_FIN, 1, 0);
 	rvt_peer_want_none(&r.p);
@@ -309,7 +316,7 @@ START_TEST(crossing_ends_leave_nothing)
 }
 END_TEST
 
-RVT_MAIN_TABLE("connection_ends", {&close_sends_the_bytes_and_one_fin, 2},
+RVT_MAIN_TABLE("connection_ends", {&close_sends_the_bytes_and_one_fin, 4},
     {&close_waits_for_credit, 0}, {&close_with_unread_bytes_resets_behind_the_fin, 2},
     {&bytes_after_close_are_answered_by_one_reset, 2}, {&fin_or_reset_after_close_is_the_end, 2},
     {&peer_that_never_ends_is_reset_after_the_linger, 0}, {&close_wakes_the_others, 3},

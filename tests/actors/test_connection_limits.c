@@ -170,12 +170,37 @@ START_TEST(refusals_that_are_never_read_end_the_connection)
 	rvt_raw_open(&r, REEVE_LISTENER, NULL);
 	ck_assert_int_eq(reeve_goaway(r.k, 0), 0);
 	rvt_peer_want(&r.p, RVT_GOAWAY, 0, 0, 0);
+	r.p.end = true; /* reads nothing */
 	for (uint32_t i = 0; i < 50000; i++) {
 		rvt_put(&r.p.out, RVT_WU, RVT_SYN, 2 * i + 1, 0);
 		if (i % 100 == 99 && !rvt_peer_try_send(&r.p))
 			break;
 	}
 	rvt_raw_want_reason(&r, REEVE_ELIMIT, REEVE_BY_PEER);
+	rvt_raw_fini(&r);
+}
+END_TEST
+
+/* However many come in one run of bytes: the peer reads what it is told. */
+START_TEST(refusals_that_are_read_do_not_end_the_connection)
+{
+	struct rvt_frame f;
+
+	rvt_raw_open(&r, REEVE_LISTENER, NULL);
+	for (uint32_t i = 0; i < 256; i++)
+		rvt_put(&r.p.out, RVT_WU, RVT_SYN, 2 * i + 1, 0);
+	for (uint32_t i = 256; i < 20256; i++) {
+		if ((i - 256) % 5000 == 0) {
+			for (uint32_t k = i; k < i + 5000; k++)
+				rvt_put(&r.p.out, RVT_WU, RVT_SYN, 2 * k + 1, 0);
+			rvt_peer_send(&r.p);
+		}
+		ck_assert(rvt_peer_next(&r.p, &f));
+		if (f.type != RVT_WU || f.flags != RVT_RST || f.id != 2 * i + 1)
+			ck_abort_msg("type %u, flags %u, id %u", f.type, f.flags, f.id);
+	}
+	rvt_peer_want_none(&r.p);
+	ck_assert_uint_eq(rvt_stats(r.k).streams_refused, 20000);
 	rvt_raw_fini(&r);
 }
 END_TEST
@@ -422,6 +447,7 @@ RVT_MAIN_TABLE("connection_limits", {&open_beyond_the_unacknowledged_waits, 0},
     {&open_goes_on_when_a_stream_is_answered, 6}, {&open_beyond_max_out_is_refused, 0},
     {&inbound_beyond_max_in_is_reset, 0}, {&inbound_beyond_the_backlog_is_reset, 0},
     {&refusals_that_are_never_read_end_the_connection, 0},
+    {&refusals_that_are_read_do_not_end_the_connection, 0},
     {&opening_and_resetting_for_ever_ends_the_connection, 0},
     {&streams_reset_before_they_are_accepted_do_not_pile_up, 0},
     {&pings_whose_answers_are_never_read_are_bounded, 0},

@@ -225,6 +225,7 @@ START_TEST(reset_lets_what_came_before_be_read)
 	ck_assert_int_eq(why.rc, REEVE_ERESET);
 	ck_assert_uint_eq(why.by, REEVE_BY_PEER);
 	ck_assert_uint_eq(why.wire_code, _i ? 42 : 0);
+	ck_assert_str_eq(why.id, "REEVE-STREAM-0001");
 	alive(3);
 	reeve_close(s);
 	rvt_peer_want_none(&r.p);
@@ -234,6 +235,7 @@ END_TEST
 
 START_TEST(reset_as_the_first_answer_is_a_refusal)
 {
+	reeve_reason_t why = {.size = sizeof(why)};
 	uint8_t byte = 0;
 	reeve_stream_t *s;
 
@@ -243,6 +245,9 @@ START_TEST(reset_as_the_first_answer_is_a_refusal)
 	rvt_peer_put(&r.p, RVT_WU, RVT_RST, 1, 0);
 	rvt_want_rc(s, REEVE_EREFUSED);
 	ck_assert_int_eq(reeve_write(s, &byte, 1), REEVE_EREFUSED);
+	ck_assert_int_eq(reeve_stream_reason(s, &why), 0);
+	ck_assert_int_eq(why.rc, REEVE_EREFUSED);
+	ck_assert_str_eq(why.id, "REEVE-STREAM-0002");
 	reeve_close(s);
 	alive(2);
 	rvt_raw_fini(&r);

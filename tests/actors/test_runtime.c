@@ -212,7 +212,7 @@ START_TEST(shutdown_of_idle_connections_is_clean)
 	ck_assert_int_eq(reeve_ping(d.k[0], RVT_WAIT_MS, NULL), 0);
 	ck_assert_int_eq(reeve_rt_shutdown(d.rt, RVT_WAIT_MS), 0);
 	ck_assert_int_eq(reeve_ctl_reason(d.k[0], &why), 0);
-	ck_assert(why.rc == 0 || why.rc == REEVE_EEND);
+	ck_assert(why.rc == 0 || is_end(why.rc));
 	ck_assert_uint_eq(rvq_gauge_get(&d.warned), 0);
 	rvt_duo_end(&d);
 }

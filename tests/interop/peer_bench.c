@@ -2,7 +2,7 @@
  * when the peer has said that it read them. */
 #include <config.h>
 
-#include "tests/interop/peer.h"
+#include "tests/interop/peer_dial.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -52,7 +52,7 @@ flood_thread(void *arg)
 }
 
 void
-peer_bench(reeve_ctl_t *k, char **words, char *out, size_t size)
+peer_bench(reeve_ctl_t *k, char **words, char *out)
 {
 	unsigned long i, streams = strtoul(words[0], NULL, 10);
 	size_t write = strtoul(words[1], NULL, 10);
@@ -74,7 +74,7 @@ peer_bench(reeve_ctl_t *k, char **words, char *out, size_t size)
 	free(all);
 	took = peer_now_ns() - from;
 	peer_check(bytes > 0, "no byte arrived");
-	snprintf(out, size,
+	snprintf(out, OUT_SIZE,
 	    "\"streams\":%lu,\"write\":%zu,\"bytes_per_s\":%.0f,\"cpu_ns_per_kib\":%.1f", streams,
 	    write, (double)bytes * 1e9 / (double)took,
 	    (double)(cpu_ns() - from_cpu) * 1024.0 / (double)bytes);

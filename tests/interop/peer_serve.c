@@ -4,13 +4,11 @@
 #include <config.h>
 
 #include "tests/interop/peer.h"
-#include "tests/interop/sha256.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
 #define LEDGER 64 /* outcomes kept; a dialer asks right after it made one */
-#define PIECE  65536
 
 struct outcome {
 	uint64_t token;
@@ -22,6 +20,7 @@ static struct {
 	pthread_mutex_t lock;
 	struct outcome seen[LEDGER];
 	unsigned next;
+	reeve_ctl_t *primed; /* whose next stream is greeted; only compared */
 } ledger = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void
@@ -52,23 +51,6 @@ ledger_wait(uint64_t token)
 	return found;
 }
 
-/* Reads to the end into a digest, if any: 0 for a clean end, else an error. */
-static int
-drain(reeve_stream_t *s, struct sha256 *sum, uint64_t *total)
-{
-	reeve_ssize n;
-	reeve_buf_t *b;
-
-	*total = 0;
-	while ((n = reeve_read_buf(s, &b)) > 0) {
-		if (sum != NULL)
-			sha256_add(sum, reeve_buf_data(b), reeve_buf_len(b));
-		reeve_buf_unref(b);
-		*total += (uint64_t)n;
-	}
-	return (int)n;
-}
-
 static int
 serve_echo(reeve_stream_t *s)
 {
@@ -91,7 +73,7 @@ serve_sink(reeve_stream_t *s, int with_digest)
 	int rc;
 
 	sha256_init(&sum);
-	if ((rc = drain(s, with_digest ? &sum : NULL, &total)) < 0)
+	if ((rc = peer_drain(s, with_digest ? &sum : NULL, &total)) < 0)
 		return rc;
 	sha256_end(&sum, reply);
 	peer_put64(reply + 32, total);
@@ -99,27 +81,16 @@ serve_sink(reeve_stream_t *s, int with_digest)
 }
 
 static int
-serve_generate(reeve_stream_t *s)
+serve_generate(reeve_stream_t *s, size_t chunk)
 {
-	uint8_t request[8], *piece;
-	uint64_t left, rest;
-	struct peer_gen g;
+	uint8_t request[8];
+	uint64_t rest;
 	int rc;
 
-	if ((rc = peer_read(s, request, sizeof(request))) < 0 || (rc = drain(s, NULL, &rest)) < 0)
+	if ((rc = peer_read(s, request, sizeof(request))) < 0 ||
+	    (rc = peer_drain(s, NULL, &rest)) < 0)
 		return rc;
-	if ((piece = malloc(PIECE)) == NULL)
-		return REEVE_ENOMEM;
-	peer_gen_init(&g);
-	for (left = peer_get64(request); left > 0 && rc == 0;) {
-		size_t n = left < PIECE ? (size_t)left : PIECE;
-
-		peer_gen_fill(&g, piece, n);
-		rc = peer_write(s, piece, n);
-		left -= n;
-	}
-	free(piece);
-	return rc;
+	return peer_send_generated(s, peer_get64(request), chunk);
 }
 
 static int
@@ -143,7 +114,7 @@ serve_watch(reeve_stream_t *s)
 
 	if ((rc = peer_read(s, token, sizeof(token))) < 0 || (rc = peer_write(s, "k", 1)) < 0)
 		return rc;
-	rc = drain(s, NULL, &total);
+	rc = peer_drain(s, NULL, &total);
 	for (tries = 0; tries < 50 && rc == 0; tries++) {
 		rc = peer_write(s, "p", 1);
 		if (rc == 0)
@@ -165,7 +136,7 @@ serve_half(reeve_stream_t *s)
 	int rc;
 
 	if ((rc = peer_read(s, token, sizeof(token))) < 0 || (rc = peer_write(s, "bye", 3)) < 0 ||
-	    (rc = reeve_shut(s)) < 0 || (rc = drain(s, NULL, &total)) < 0)
+	    (rc = reeve_shut(s)) < 0 || (rc = peer_drain(s, NULL, &total)) < 0)
 		return rc;
 	ledger_put(peer_get64(token), PEER_ENDED, total);
 	return 0;
@@ -186,41 +157,205 @@ serve_query(reeve_stream_t *s)
 	return peer_write(s, reply, sizeof(reply));
 }
 
+/* Whatever the end is, it is noted. */
+static int
+serve_silent(reeve_stream_t *s)
+{
+	uint8_t token[8];
+	uint64_t total;
+	int rc;
+
+	if ((rc = peer_read(s, token, sizeof(token))) < 0)
+		return rc;
+	rc = peer_drain(s, NULL, &total);
+	ledger_put(peer_get64(token), rc == 0 ? PEER_ENDED : PEER_WAS_RESET, total);
+	return rc;
+}
+
+/* Writes that have left when this returns: the library counts bytes as sent when their frame is
+ * made, and a reset after that drops none.  Nothing else may write on the connection. */
+static int
+send_all(reeve_stream_t *s, const void *p, size_t n)
+{
+	reeve_ctl_t *k = reeve_stream_ctl(s);
+	reeve_stats_t before = {.size = sizeof(before)}, now = {.size = sizeof(now)};
+	uint64_t from;
+	int rc;
+
+	reeve_ctl_stats(k, &before);
+	if ((rc = peer_write(s, p, n)) < 0)
+		return rc;
+	from = peer_now_ns();
+	do {
+		peer_nap_ms(1);
+		reeve_ctl_stats(k, &now);
+		if (peer_now_ns() - from > 5 * PEER_SECOND)
+			return REEVE_ETIMEDOUT;
+	} while (now.bytes_out - before.bytes_out < n);
+	return 0;
+}
+
+static int
+serve_abrupt(reeve_stream_t *s)
+{
+	uint8_t request[8], *all;
+	struct peer_gen g;
+	size_t n;
+	int rc;
+
+	if ((rc = peer_read(s, request, sizeof(request))) < 0)
+		return rc;
+	n = (size_t)peer_get64(request);
+	if ((all = malloc(n + 1)) == NULL)
+		return REEVE_ENOMEM;
+	peer_gen_init(&g);
+	peer_gen_fill(&g, all, n);
+	rc = send_all(s, all, n);
+	free(all);
+	return rc < 0 ? rc : reeve_reset(s, 7);
+}
+
+/* Brings the stream into a state and resets it there. */
+static int
+serve_state(reeve_stream_t *s)
+{
+	uint8_t request[9], piece[4096];
+	uint64_t total = 0;
+	reeve_ssize n;
+	int rc;
+
+	if ((rc = peer_read(s, request, sizeof(request))) < 0)
+		return rc;
+	switch (request[8]) {
+	case PEER_ANSWERED:
+		rc = send_all(s, "k", 1);
+		break;
+	case PEER_THEIR_END:
+		rc = peer_drain(s, NULL, &total);
+		break;
+	case PEER_OWN_END:
+		/* Who has read the end writes; who does not has time to read it. */
+		reeve_deadline(s, REEVE_RD, 500);
+		if ((rc = reeve_shut(s)) == 0 && (n = reeve_read(s, piece, 1)) > 0)
+			total = 1;
+		break;
+	case PEER_UNREAD:
+		peer_nap_ms(100); /* they follow the request at once, and stay unread */
+		break;
+	case PEER_WRITTEN:
+		n = reeve_read(s, piece, sizeof(piece));
+		total = n > 0 ? (uint64_t)n : 0;
+		rc = n < 0 ? (int)n : 0;
+		break;
+	}
+	if (rc < 0 || (rc = reeve_reset(s, 7)) < 0)
+		return rc;
+	ledger_put(peer_get64(request), PEER_WAS_RESET, total);
+	return 0;
+}
+
+static int
+serve_cross(reeve_stream_t *s)
+{
+	uint8_t request[8];
+	uint64_t length, rest;
+	int rc;
+
+	if ((rc = peer_read(s, request, sizeof(request))) < 0)
+		return rc;
+	length = peer_get64(request);
+	if ((rc = peer_send_generated(s, length, 0)) < 0 ||
+	    (rc = peer_read_generated(s, length)) < 0)
+		return rc;
+	return peer_drain(s, NULL, &rest);
+}
+
+static int
+serve_open(reeve_stream_t *s)
+{
+	reeve_stats_t stats = {.size = sizeof(stats)};
+	uint8_t reply[8];
+
+	reeve_ctl_stats(reeve_stream_ctl(s), &stats);
+	peer_put64(reply, stats.streams_open);
+	return peer_write(s, reply, sizeof(reply));
+}
+
+static int
+serve_primer(reeve_stream_t *s)
+{
+	pthread_mutex_lock(&ledger.lock);
+	ledger.primed = reeve_stream_ctl(s);
+	pthread_mutex_unlock(&ledger.lock);
+	return peer_write(s, "k", 1);
+}
+
+/* The stream behind a primer is greeted before anything of it is read. */
+static int
+greet(reeve_stream_t *s)
+{
+	int primed;
+
+	pthread_mutex_lock(&ledger.lock);
+	if ((primed = ledger.primed != NULL && ledger.primed == reeve_stream_ctl(s)))
+		ledger.primed = NULL;
+	pthread_mutex_unlock(&ledger.lock);
+	return primed ? peer_write(s, "hello", 5) : 0;
+}
+
+static int
+serve_goaway(reeve_stream_t *s)
+{
+	uint8_t byte;
+	int rc = peer_read(s, &byte, 1);
+
+	return rc < 0 ? rc : reeve_goaway(reeve_stream_ctl(s), 0);
+}
+
+/* A flat dispatch over the requests: 0 or an error. */
+static int
+serve_request(reeve_stream_t *s, uint8_t what, const struct peer_options *o)
+{
+	switch (what) {
+	case PEER_ECHO:
+		return serve_echo(s);
+	case PEER_SINK:
+	case PEER_DISCARD:
+		return serve_sink(s, what == PEER_SINK);
+	case PEER_GENERATE:
+		return serve_generate(s, o->chunk);
+	case PEER_RESET:
+		return serve_reset(s);
+	case PEER_WATCH:
+		return serve_watch(s);
+	case PEER_HALF:
+		return serve_half(s);
+	case PEER_QUERY:
+		return serve_query(s);
+	case PEER_PRIMER:
+		return serve_primer(s);
+	case PEER_SILENT:
+		return serve_silent(s);
+	case PEER_ABRUPT:
+		return serve_abrupt(s);
+	case PEER_STATE:
+		return serve_state(s);
+	case PEER_CROSS:
+		return serve_cross(s);
+	case PEER_GOAWAY:
+		return serve_goaway(s);
+	case PEER_OPEN:
+		return serve_open(s);
+	default:
+		return REEVE_EPROTO;
+	}
+}
+
 void
 peer_handle(reeve_stream_t *s, void *arg)
 {
 	uint8_t what;
-	int rc;
 
-	(void)arg;
-	if ((rc = peer_read(s, &what, 1)) < 0)
-		what = 0;
-	switch (what) {
-	case PEER_ECHO:
-		rc = serve_echo(s);
-		break;
-	case PEER_SINK:
-	case PEER_DISCARD:
-		rc = serve_sink(s, what == PEER_SINK);
-		break;
-	case PEER_GENERATE:
-		rc = serve_generate(s);
-		break;
-	case PEER_RESET:
-		rc = serve_reset(s);
-		break;
-	case PEER_WATCH:
-		rc = serve_watch(s);
-		break;
-	case PEER_HALF:
-		rc = serve_half(s);
-		break;
-	case PEER_QUERY:
-		rc = serve_query(s);
-		break;
-	default:
-		rc = REEVE_EPROTO;
-	}
-	if (rc < 0)
+	if (greet(s) < 0 || peer_read(s, &what, 1) < 0 || serve_request(s, what, arg) < 0)
 		reeve_reset(s, 0);
 }

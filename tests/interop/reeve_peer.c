@@ -4,7 +4,7 @@
  * so that a leak shows. */
 #include <config.h>
 
-#include "tests/interop/peer.h"
+#include "tests/interop/peer_dial.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -19,17 +19,10 @@
 
 #define ACCEPTORS 16 /* threads that serve one connection in the swapped role; more streams wait */
 
-/* The command line: the options may stand anywhere, the rest are positional. */
-struct options {
-	const char *role; /* "client", "server" or NULL */
-	size_t chunk;
-	int n;
-	char *words[8];
-};
-
 /* A connection in the swapped serving role, with the threads that serve its streams. */
 struct served {
 	struct served *next;
+	struct peer_options *o;
 	reeve_conn_t *conn;
 	pthread_t thread[ACCEPTORS];
 };
@@ -65,22 +58,49 @@ announce(const char *address)
 	fflush(stdout);
 }
 
+/* A number above 31 bits is no sensible value of any option. */
+static uint32_t
+number(const char *text)
+{
+	char *end;
+	unsigned long n = strtoul(text, &end, 10);
+
+	peer_check(*text != 0 && *end == 0 && n <= INT32_MAX, "an option needs a number");
+	return (uint32_t)n;
+}
+
 static void
-parse(struct options *o, int argc, char **argv)
+option(struct peer_options *o, const char *name, const char *value)
+{
+	peer_check(value != NULL, "an option needs a value");
+	if (strcmp(name, "--role") == 0)
+		o->role = value;
+	else if (strcmp(name, "--chunk") == 0)
+		o->chunk = number(value);
+	else if (strcmp(name, "--window") == 0)
+		o->cfg.max_window = number(value);
+	else if (strcmp(name, "--close-timeout-ms") == 0)
+		o->cfg.linger_ms = number(value);
+	else
+		peer_check(strcmp(name, "--open-timeout-ms") == 0, "unknown option");
+}
+
+static void
+parse(struct peer_options *o, int argc, char **argv)
 {
 	int i;
 
 	memset(o, 0, sizeof(*o));
+	reeve_cfg_init(&o->cfg);
 	o->chunk = 65536;
 	for (i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "--role") == 0 && i + 1 < argc)
-			o->role = argv[++i];
-		else if (strcmp(argv[i], "--chunk") == 0 && i + 1 < argc)
-			o->chunk = strtoul(argv[++i], NULL, 10);
-		else if (o->n < 8)
+		if (strncmp(argv[i], "--", 2) == 0) {
+			option(o, argv[i], i + 1 < argc ? argv[i + 1] : NULL);
+			i++;
+		} else if (o->n < 8) {
 			o->words[o->n++] = argv[i];
+		}
 	}
-	peer_check(o->chunk > 0, "--chunk needs a number");
 	peer_check(
 	    o->role == NULL || strcmp(o->role, "client") == 0 || strcmp(o->role, "server") == 0,
 	    "--role needs client or server");
@@ -117,18 +137,18 @@ new_socket(void)
 /* ---- serving, usual role: we are the yamux server ---- */
 
 static void
-serve_usual(reeve_rt_t *rt, const char *addr)
+serve_usual(reeve_rt_t *rt, struct peer_options *o)
 {
 	reeve_listener_t *l;
 	char url[128], bound[128];
 
-	snprintf(url, sizeof(url), "tcp://%s", addr);
-	peer_must(reeve_listen(&l, rt, url, NULL), "listen");
+	snprintf(url, sizeof(url), "tcp://%s", o->words[1]);
+	peer_must(reeve_listen(&l, rt, url, &o->cfg), "listen");
 	peer_must(reeve_listener_addr(l, bound, sizeof(bound)), "address");
 	stop_listener = l;
 	catch_term();
 	announce(bound + strlen("tcp://"));
-	peer_must(reeve_serve(l, peer_handle, NULL), "serve");
+	peer_must(reeve_serve(l, peer_handle, o), "serve");
 	reeve_rt_shutdown(rt, 5000);
 	reeve_listener_destroy(l);
 }
@@ -138,37 +158,35 @@ serve_usual(reeve_rt_t *rt, const char *addr)
 static void *
 accept_thread(void *arg)
 {
-	reeve_ctl_t *k = arg;
+	struct served *c = arg;
 	reeve_stream_t *s;
 
-	while (reeve_accept(k, &s, -1) == 0) {
-		peer_handle(s, NULL);
+	while (reeve_accept(reeve_conn_ctl(c->conn), &s, -1) == 0) {
+		peer_handle(s, c->o);
 		reeve_close(s);
 	}
-	reeve_ctl_unref(k);
 	return NULL;
 }
 
 static struct served *
-serve_fd(reeve_rt_t *rt, int fd, struct served *next)
+serve_fd(reeve_rt_t *rt, struct peer_options *o, int fd, struct served *next)
 {
 	struct served *c = calloc(1, sizeof(*c));
 	int i;
 
 	peer_check(c != NULL, "out of memory");
 	c->next = next;
-	peer_must(reeve_conn_open_fd(&c->conn, rt, fd, REEVE_DIALER, NULL), "open");
+	c->o = o;
+	peer_must(reeve_conn_open_fd(&c->conn, rt, fd, REEVE_DIALER, &o->cfg), "open");
 	for (i = 0; i < ACCEPTORS; i++)
-		peer_check(pthread_create(&c->thread[i], NULL, accept_thread,
-			       reeve_ctl_ref(reeve_conn_ctl(c->conn))) == 0,
-		    "no thread");
+		peer_check(pthread_create(&c->thread[i], NULL, accept_thread, c) == 0, "no thread");
 	return c;
 }
 
 static void
-serve_swapped(reeve_rt_t *rt, const char *addr)
+serve_swapped(reeve_rt_t *rt, struct peer_options *o)
 {
-	struct sockaddr_in a = address_of(addr);
+	struct sockaddr_in a = address_of(o->words[1]);
 	socklen_t len = sizeof(a);
 	struct served *c, *all = NULL;
 	char text[INET_ADDRSTRLEN], bound[64];
@@ -184,7 +202,7 @@ serve_swapped(reeve_rt_t *rt, const char *addr)
 	announce(bound);
 	while ((fd = accept(stop_fd, NULL, NULL)) >= 0 || errno == EINTR)
 		if (fd >= 0)
-			all = serve_fd(rt, fd, all);
+			all = serve_fd(rt, o, fd, all);
 	reeve_rt_shutdown(rt, 5000);
 	while ((c = all) != NULL) {
 		all = c->next;
@@ -198,35 +216,40 @@ serve_swapped(reeve_rt_t *rt, const char *addr)
 
 /* ---- dialing ---- */
 
-static reeve_conn_t *
-connect_to(reeve_rt_t *rt, const char *addr, int swapped)
+void
+peer_connect(struct peer_link *l, reeve_rt_t *rt, const struct peer_options *o)
 {
 	struct sockaddr_in a;
-	reeve_conn_t *c;
 	char url[128];
 	int fd;
 
-	if (!swapped) {
-		snprintf(url, sizeof(url), "tcp://%s", addr);
-		peer_must(reeve_dial(&c, rt, url, NULL, 10000), "dial");
-		return c;
+	memset(l, 0, sizeof(*l));
+	l->rt = rt;
+	l->o = o;
+	if (o->role == NULL || strcmp(o->role, "client") == 0) {
+		snprintf(url, sizeof(url), "tcp://%s", o->words[1]);
+		peer_must(reeve_dial(&l->conn, rt, url, &o->cfg, 10000), "dial");
+	} else {
+		a = address_of(o->words[1]);
+		fd = new_socket();
+		peer_check(connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0, "cannot connect");
+		peer_must(reeve_conn_open_fd(&l->conn, rt, fd, REEVE_LISTENER, &o->cfg), "open");
 	}
-	a = address_of(addr);
-	fd = new_socket();
-	peer_check(connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0, "cannot connect");
-	peer_must(reeve_conn_open_fd(&c, rt, fd, REEVE_LISTENER, NULL), "open");
-	return c;
+	l->k = reeve_conn_ctl(l->conn);
 }
 
 static void
-dial(reeve_rt_t *rt, const struct options *o)
+dial(reeve_rt_t *rt, const struct peer_options *o)
 {
-	int swapped = o->role != NULL && strcmp(o->role, "server") == 0;
-	reeve_conn_t *c = connect_to(rt, o->words[1], swapped);
+	struct peer_link l;
+	int rc;
 
-	peer_case(reeve_conn_ctl(c), o->chunk, o->n - 2, (char **)o->words + 2);
-	peer_must(reeve_conn_close(c, 10000), "close");
-	reeve_conn_destroy(c);
+	peer_connect(&l, rt, o);
+	peer_case(&l);
+	rc = reeve_conn_close(l.conn, 10000);
+	if (!l.over)
+		peer_must(rc, "close");
+	reeve_conn_destroy(l.conn);
 }
 
 /* ---- both ends in this process, over TCP loopback ---- */
@@ -234,7 +257,9 @@ dial(reeve_rt_t *rt, const struct options *o)
 static void *
 pair_thread(void *arg)
 {
-	peer_must(reeve_serve(arg, peer_handle, NULL), "serve");
+	struct peer_options o = {0};
+
+	peer_must(reeve_serve(arg, peer_handle, &o), "serve");
 	return NULL;
 }
 
@@ -244,13 +269,13 @@ pair(reeve_rt_t *rt, char **words)
 	reeve_listener_t *l;
 	reeve_conn_t *c;
 	pthread_t thread;
-	char bound[128], out[256];
+	char bound[128], out[OUT_SIZE];
 
 	peer_must(reeve_listen(&l, rt, "tcp://127.0.0.1:0", NULL), "listen");
 	peer_must(reeve_listener_addr(l, bound, sizeof(bound)), "address");
 	peer_check(pthread_create(&thread, NULL, pair_thread, l) == 0, "no thread");
 	peer_must(reeve_dial(&c, rt, bound, NULL, 10000), "dial");
-	peer_bench(reeve_conn_ctl(c), words, out, sizeof(out));
+	peer_bench(reeve_conn_ctl(c), words, out);
 	printf("{\"peer\":\"reeve\",%s}\n", out);
 	peer_must(reeve_conn_close(c, 10000), "close");
 	reeve_conn_destroy(c);
@@ -262,16 +287,16 @@ pair(reeve_rt_t *rt, char **words)
 int
 main(int argc, char **argv)
 {
-	struct options o;
+	struct peer_options o;
 	reeve_rt_t *rt;
 
 	parse(&o, argc, argv);
 	peer_must(reeve_rt_create(&rt, NULL), "runtime");
 	if (o.n == 2 && strcmp(o.words[0], "serve") == 0) {
 		if (o.role != NULL && strcmp(o.role, "client") == 0)
-			serve_swapped(rt, o.words[1]);
+			serve_swapped(rt, &o);
 		else
-			serve_usual(rt, o.words[1]);
+			serve_usual(rt, &o);
 	} else if (o.n >= 3 && strcmp(o.words[0], "dial") == 0) {
 		dial(rt, &o);
 	} else if (o.n == 4 && strcmp(o.words[0], "pair") == 0) {

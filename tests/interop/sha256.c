@@ -27,34 +27,34 @@ get32(const uint8_t *p)
 	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
-/* One block of 64 bytes (FIPS 180-4, 6.2.2); v holds a to h. */
+/* One block of 64 bytes (FIPS 180-4, 6.2.2). */
 static void
 block(uint32_t state[8], const uint8_t *p)
 {
-	uint32_t w[64], v[8];
+	uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
+	uint32_t e = state[4], f = state[5], g = state[6], h = state[7];
+	uint32_t w[64];
 	int i;
 
 	for (i = 0; i < 16; i++)
 		w[i] = get32(p + 4 * i);
 	for (; i < 64; i++) {
-		uint32_t a = w[i - 15], b = w[i - 2];
+		uint32_t x = w[i - 15], y = w[i - 2];
 
-		w[i] = w[i - 16] + w[i - 7] + (rotate(a, 7) ^ rotate(a, 18) ^ a >> 3) +
-		    (rotate(b, 17) ^ rotate(b, 19) ^ b >> 10);
+		w[i] = w[i - 16] + w[i - 7] + (rotate(x, 7) ^ rotate(x, 18) ^ x >> 3) +
+		    (rotate(y, 17) ^ rotate(y, 19) ^ y >> 10);
 	}
-	memcpy(v, state, sizeof(v));
 	for (i = 0; i < 64; i++) {
-		uint32_t s1 = rotate(v[4], 6) ^ rotate(v[4], 11) ^ rotate(v[4], 25);
-		uint32_t s0 = rotate(v[0], 2) ^ rotate(v[0], 13) ^ rotate(v[0], 22);
-		uint32_t t1 = v[7] + s1 + ((v[4] & v[5]) ^ (~v[4] & v[6])) + k[i] + w[i];
-		uint32_t t2 = s0 + ((v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]));
+		uint32_t s1 = rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25);
+		uint32_t s0 = rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22);
+		uint32_t t1 = h + s1 + ((e & f) ^ (~e & g)) + k[i] + w[i];
+		uint32_t t2 = s0 + ((a & b) ^ (a & c) ^ (b & c));
 
-		memmove(v + 1, v, 7 * sizeof(v[0]));
-		v[4] += t1;
-		v[0] = t1 + t2;
+		h = g, g = f, f = e, e = d + t1;
+		d = c, c = b, b = a, a = t1 + t2;
 	}
-	for (i = 0; i < 8; i++)
-		state[i] += v[i];
+	state[0] += a, state[1] += b, state[2] += c, state[3] += d;
+	state[4] += e, state[5] += f, state[6] += g, state[7] += h;
 }
 
 void

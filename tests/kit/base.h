@@ -6,6 +6,15 @@
 
 #include <stdint.h>
 
+/* Under a sanitizer memory that was given back is kept for a while: resident memory tells nothing. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define RVT_SANITIZED 1
+#elif defined(__has_feature)
+#define RVT_SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#else
+#define RVT_SANITIZED 0
+#endif
+
 struct rvt_base {
 	unsigned fds;
 	unsigned threads;

@@ -62,6 +62,19 @@ runtime(unsigned workers)
 	return rt;
 }
 
+/* A line to a TCP address: addr becomes the line's. */
+static void
+through_line(struct rvt_nodes *n, const struct rvt_wedding *w, char *addr, size_t size)
+{
+	struct rvt_line_cfg cfg = *w->line;
+
+	ck_assert_int_eq(w->via, RVT_TCP);
+	cfg.to = addr + strlen("tcp://");
+	n->line = rvt_line_start(&cfg);
+	ck_assert_ptr_nonnull(n->line);
+	snprintf(addr, size, "tcp://%s", rvt_line_addr(n->line));
+}
+
 static void
 by_address(struct rvt_nodes *n, const struct rvt_wedding *w)
 {
@@ -71,6 +84,8 @@ by_address(struct rvt_nodes *n, const struct rvt_wedding *w)
 	rvt_scratch(w->via, addr, sizeof(addr));
 	ck_assert_int_eq(reeve_listen(&l, n->rt[1], addr, w->cfg[1]), 0);
 	ck_assert_int_gt(reeve_listener_addr(l, addr, sizeof(addr)), 0);
+	if (w->line != NULL)
+		through_line(n, w, addr, sizeof(addr));
 	ck_assert_int_eq(reeve_dial(&n->c[0], n->rt[0], addr, w->cfg[0], rvt_slow(RVT_WAIT_MS)), 0);
 	ck_assert_int_eq(reeve_listener_accept(l, &n->c[1], rvt_slow(RVT_WAIT_MS)), 0);
 	reeve_listener_destroy(l);
@@ -105,6 +120,7 @@ void
 rvt_marry(struct rvt_nodes *n, const struct rvt_wedding *w)
 {
 	memset(n, 0, sizeof(*n));
+	n->base = rvt_base();
 	n->rt[0] = runtime(w->workers);
 	n->rt[1] = w->one_rt || w->via == RVT_PAIR ? n->rt[0] : runtime(w->workers);
 	if (w->via == RVT_PAIR)
@@ -125,10 +141,12 @@ rvt_divorce(struct rvt_nodes *n)
 	if (n->rt[1] != n->rt[0])
 		reeve_rt_destroy(n->rt[1]);
 	reeve_rt_destroy(n->rt[0]);
+	rvt_line_stop(n->line);
 	for (int i = 0; i < 2 && n->rechunked; i++) {
 		ck_assert(n->re[i].closed);
 		rvt_rechunk_fini(&n->re[i]);
 	}
+	rvt_base_check(&n->base);
 }
 
 void

@@ -6,6 +6,8 @@
 
 #include <reeve/reeve.h>
 
+#include "tests/kit/base.h"
+#include "tests/kit/line.h"
 #include "tests/kit/rechunk.h"
 
 enum rvt_via {
@@ -28,18 +30,22 @@ struct rvt_wedding {
 	unsigned chunk;   /* bytes at once (rechunk); 0: 7 */
 	uint32_t seed;    /* of the rechunk */
 	const reeve_cfg_t *cfg[2];
+	const struct rvt_line_cfg
+	    *line; /* RVT_TCP: through a line (its to is ignored); NULL: none */
 };
 
 /* [0] dials, [1] listens. */
 struct rvt_nodes {
 	reeve_rt_t *rt[2]; /* the same twice with one_rt */
 	reeve_conn_t *c[2];
-	reeve_ctl_t *k[2]; /* borrowed from c */
+	reeve_ctl_t *k[2];     /* borrowed from c */
+	struct rvt_line *line; /* up is from [0] to [1] */
 	struct rvt_rechunk re[2];
 	bool rechunked;
+	struct rvt_base base;
 };
 void rvt_marry(struct rvt_nodes *n, const struct rvt_wedding *w);
-/* Destroy what is left. */
+/* Destroy what is left.  Descriptors and threads are what they were before. */
 void rvt_divorce(struct rvt_nodes *n);
 /* Open a stream at one end and accept it at the other: s[end] opened it. */
 void rvt_stream_pair(struct rvt_nodes *n, int end, reeve_stream_t *s[2]);

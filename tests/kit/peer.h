@@ -7,7 +7,7 @@
 
 #include "tests/kit/wire.h"
 
-#define RVT_WAIT_MS 5000
+#define RVT_WAIT_MS 10000
 
 enum rvt_pings {
 	RVT_PINGS_ANSWER, /* and skip */

@@ -15,11 +15,14 @@
 #include <unistd.h>
 
 static void
-open_on(struct rvt_raw *r, int v[2], int role, const reeve_cfg_t *cfg)
+open_on(struct rvt_raw *r, int role, const reeve_cfg_t *cfg, void (*joined)(int v[2]))
 {
 	reeve_rt_cfg_t rc;
+	int v[2];
 
 	memset(r, 0, sizeof(*r));
+	r->base = rvt_base();
+	joined(v);
 	reeve_rt_cfg_init(&rc);
 	rc.workers = 1;
 	ck_assert_int_eq(reeve_rt_create(&r->rt, &rc), 0);
@@ -31,19 +34,13 @@ open_on(struct rvt_raw *r, int v[2], int role, const reeve_cfg_t *cfg)
 void
 rvt_raw_open(struct rvt_raw *r, int role, const reeve_cfg_t *cfg)
 {
-	int v[2];
-
-	rvt_unix_pair(v);
-	open_on(r, v, role, cfg);
+	open_on(r, role, cfg, rvt_unix_pair);
 }
 
 void
 rvt_raw_open_tcp(struct rvt_raw *r, int role, const reeve_cfg_t *cfg)
 {
-	int v[2];
-
-	rvt_tcp_pair(v);
-	open_on(r, v, role, cfg);
+	open_on(r, role, cfg, rvt_tcp_pair);
 }
 
 void
@@ -52,6 +49,8 @@ rvt_raw_fini(struct rvt_raw *r)
 	reeve_conn_destroy(r->c);
 	reeve_rt_destroy(r->rt);
 	rvt_peer_fini(&r->p);
+	if (r->base.fds > 0) /* else it was made by hand */
+		rvt_base_check(&r->base);
 }
 
 reeve_stream_t *
@@ -89,6 +88,28 @@ rvt_stats(reeve_ctl_t *k)
 }
 
 void
+rvt_no_streams(reeve_ctl_t *k)
+{
+	uint64_t deadline = rvt_now_ms() + (uint64_t)rvt_slow(RVT_WAIT_MS);
+
+	while (rvt_stats(k).streams_open != 0) {
+		ck_assert_msg(rvt_now_ms() < deadline, "%llu streams stay",
+		    (unsigned long long)rvt_stats(k).streams_open);
+		sched_yield();
+	}
+}
+
+int
+rvt_closed(reeve_ctl_t *k)
+{
+	reeve_op_t op;
+
+	reeve_op_init(&op, NULL, NULL);
+	reeve_closed_async(k, &op);
+	return (int)reeve_op_wait(&op);
+}
+
+void
 rvt_raw_stalled(struct rvt_raw *r)
 {
 	uint64_t deadline = rvt_now_ms() + (uint64_t)rvt_slow(RVT_WAIT_MS);
@@ -104,12 +125,9 @@ rvt_raw_want_reason(struct rvt_raw *r, int rc, uint32_t by)
 {
 	reeve_reason_t why = {.size = sizeof(why)};
 	reeve_stream_t *s = NULL;
-	reeve_op_t op;
 	int later = rc == 0 ? REEVE_ECLOSED : rc;
 
-	reeve_op_init(&op, NULL, NULL);
-	reeve_closed_async(r->k, &op);
-	(void)reeve_op_wait(&op);
+	(void)rvt_closed(r->k);
 	ck_assert_int_eq(reeve_ctl_reason(r->k, &why), 0);
 	ck_assert_msg(why.rc == rc, "%s (%s) instead of %s", reeve_errname(why.rc), why.id,
 	    reeve_errname(rc));

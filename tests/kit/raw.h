@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <reeve/reeve.h>
 
+#include "tests/kit/base.h"
 #include "tests/kit/peer.h"
 
 struct rvt_raw {
@@ -14,10 +15,12 @@ struct rvt_raw {
 	reeve_conn_t *c;
 	reeve_ctl_t *k; /* borrowed from c */
 	struct rvt_peer p;
+	struct rvt_base base;
 };
 /* Ours has the role; cfg NULL: defaults.  Joined by a socket pair, or by TCP. */
 void rvt_raw_open(struct rvt_raw *r, int role, const reeve_cfg_t *cfg);
 void rvt_raw_open_tcp(struct rvt_raw *r, int role, const reeve_cfg_t *cfg);
+/* Descriptors and threads are what they were before. */
 void rvt_raw_fini(struct rvt_raw *r);
 /* The peer opens id, we accept; all frames of that are consumed. */
 reeve_stream_t *rvt_raw_inbound(struct rvt_raw *r, uint32_t id);
@@ -27,6 +30,9 @@ reeve_stream_t *rvt_raw_outbound(struct rvt_raw *r);
 void rvt_raw_stalled(struct rvt_raw *r);
 /* Counters of the connection. */
 reeve_stats_t rvt_stats(reeve_ctl_t *k);
+/* Wait until the connection has no stream; and until it has ended: its reason. */
+void rvt_no_streams(reeve_ctl_t *k);
+int rvt_closed(reeve_ctl_t *k);
 /* The connection ended for this reason, and every kind of call says so. */
 void rvt_raw_want_reason(struct rvt_raw *r, int rc, uint32_t by);
 

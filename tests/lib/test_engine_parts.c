@@ -153,10 +153,10 @@ START_TEST(rtt_is_the_smallest_of_the_last_samples)
 	ck_assert_uint_eq(rv_rtt_min(&x), 0);
 	for (uint32_t i = 0; i < 100; i++) {
 		us[i] = next_rnd() % 1000 + 1 + i;
-		ck_assert_uint_eq(rv_rtt_sent(&x, now), i);
-		ck_assert_uint_eq(rv_rtt_pong(&x, i + 1, now + 1), 0);
-		ck_assert_uint_eq(rv_rtt_pong(&x, i, now + us[i]), us[i]);
-		ck_assert_uint_eq(rv_rtt_pong(&x, i, now + us[i]), 0);
+		ck_assert_uint_eq(rv_rtt_sent(&x, now, 0), i);
+		ck_assert_uint_eq(rv_rtt_pong(&x, i + 1, now + 1, 0), 0);
+		ck_assert_uint_eq(rv_rtt_pong(&x, i, now + us[i], 0), us[i]);
+		ck_assert_uint_eq(rv_rtt_pong(&x, i, now + us[i], 0), 0);
 		min = us[i];
 		for (uint32_t k = i; k + RV_RTT_SAMPLES > i && k != UINT32_MAX; k--)
 			min = us[k] < min ? us[k] : min;
@@ -165,16 +165,55 @@ START_TEST(rtt_is_the_smallest_of_the_last_samples)
 }
 END_TEST
 
+START_TEST(rtt_under_load_counts_only_if_smaller)
+{
+	struct rv_rtt x = {0};
+	uint64_t moved = 0;
+	uint32_t v;
+
+	/* The first one counts whatever was going on. */
+	v = rv_rtt_sent(&x, 0, moved);
+	moved += 1u << 20;
+	ck_assert_uint_eq(rv_rtt_pong(&x, v, 900, moved), 900);
+	ck_assert_uint_eq(rv_rtt_min(&x), 900);
+	v = rv_rtt_sent(&x, 1000, moved);
+	moved += RV_RTT_LOADED;
+	ck_assert_uint_eq(rv_rtt_pong(&x, v, 1100, moved), 100);
+	/* However long the transfer lasts, its queue is not taken for the path. */
+	for (int i = 0; i < 100; i++) {
+		v = rv_rtt_sent(&x, 2000, moved);
+		moved += RV_RTT_LOADED + 1;
+		ck_assert_uint_eq(rv_rtt_pong(&x, v, 3000, moved), 1000);
+		ck_assert_uint_eq(rv_rtt_min(&x), 100);
+	}
+	v = rv_rtt_sent(&x, 4000, moved);
+	moved += RV_RTT_LOADED + 1;
+	ck_assert_uint_eq(rv_rtt_pong(&x, v, 4050, moved), 50);
+	ck_assert_uint_eq(rv_rtt_min(&x), 50);
+	/* Nothing else going on: the path did change. */
+	for (int i = 0; i < RV_RTT_SAMPLES; i++) {
+		v = rv_rtt_sent(&x, 5000, moved);
+		(void)rv_rtt_pong(&x, v, 5300, moved);
+	}
+	ck_assert_uint_eq(rv_rtt_min(&x), 300);
+}
+END_TEST
+
 START_TEST(rtt_of_a_forgotten_ping_is_not_a_sample)
 {
 	struct rv_rtt x = {0};
-	uint32_t v = rv_rtt_sent(&x, 10);
+	uint32_t v = rv_rtt_sent(&x, 10, 0);
+
+	ck_assert_uint_eq(rv_rtt_least(&x, 10 + RV_RTT_MISSED_US), 0);
+	ck_assert_uint_eq(rv_rtt_least(&x, 10000000), 9999990); /* that much it takes at least */
 
 	rv_rtt_forget(&x);
-	ck_assert_uint_eq(rv_rtt_pong(&x, v, 20), 0);
-	ck_assert_uint_eq(rv_rtt_sent(&x, 30), v + 1);
-	ck_assert_uint_eq(rv_rtt_pong(&x, v + 1, 30), 1); /* never 0 */
+	ck_assert_uint_eq(rv_rtt_least(&x, 10000000), 0);
+	ck_assert_uint_eq(rv_rtt_pong(&x, v, 20, 0), 0);
+	ck_assert_uint_eq(rv_rtt_sent(&x, 30, 0), v + 1);
+	ck_assert_uint_eq(rv_rtt_pong(&x, v + 1, 30, 0), 1); /* never 0 */
 	ck_assert_uint_eq(rv_rtt_min(&x), 1);
+	ck_assert_uint_eq(rv_rtt_least(&x, 10000000), 1);
 }
 END_TEST
 
@@ -309,6 +348,7 @@ main(void)
 	tcase_add_test(t, record_is_two_cache_lines);
 	tcase_add_loop_test(t, idtab_agrees_with_a_plain_array, 0, 3);
 	tcase_add_test(t, rtt_is_the_smallest_of_the_last_samples);
+	tcase_add_test(t, rtt_under_load_counts_only_if_smaller);
 	tcase_add_test(t, rtt_of_a_forgotten_ping_is_not_a_sample);
 	tcase_add_test(t, bucket_gives_burst_then_rate);
 	tcase_add_test(t, bucket_without_bound_always_gives);

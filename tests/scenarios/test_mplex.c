@@ -9,7 +9,6 @@
 
 #include <sched.h>
 #include <stdlib.h>
-#include <stdio.h>
 
 static struct rvt_base base;
 static struct rvt_raw r;
@@ -110,7 +109,8 @@ START_TEST(scenario_98_one_unread_stream_delays_the_others_for_its_time_only)
 		worst = took > worst ? took : worst;
 	}
 	rvt_flow_join(&w);
-	ck_assert_int_eq(w.rc, REEVE_ERESET);
+	ck_assert_int_lt(w.rc, 0);
+	ck_assert_int_eq(reeve_write(a[0], p, 1), REEVE_ERESET);
 	ck_assert_uint_lt(worst, limit + (uint64_t)rvt_slow(1000));
 	/* what came before is there, and then the reason, which is not an end */
 	while ((k = reeve_read(a[1], p, sizeof(p))) > 0)
@@ -330,7 +330,6 @@ START_TEST(scenario_105_requests_and_answers_of_many_threads_all_come)
 	struct rvt_nodes n;
 
 	begin();
-	if (getenv("YX")) cfg.proto = REEVE_YAMUX;
 	rvt_marry(&n, &wed);
 	for (unsigned i = 0; i < ASKERS; i++) {
 		a[i] = (struct asker){
@@ -342,7 +341,7 @@ START_TEST(scenario_105_requests_and_answers_of_many_threads_all_come)
 		pthread_join(a[i].thread, NULL);
 		ck_assert_msg(a[i].rc == 0, "thread %u: %s", i, reeve_errname(a[i].rc));
 	}
-	printf("in %d out %d refused %d %d\n", (int)rvt_stats(n.k[0]).resets_in, (int)rvt_stats(n.k[0]).resets_out, (int)rvt_stats(n.k[1]).streams_refused,(int)rvt_stats(n.k[1]).resets_out);fflush(stdout);
+	ck_assert_uint_eq(rvt_stats(n.k[0]).resets_in + rvt_stats(n.k[0]).resets_out, 0);
 	ck_assert_int_eq(reeve_abort(n.k[1], 0), 0);
 	for (unsigned i = 0; i < ASKERS; i++)
 		pthread_join(e[i], NULL);

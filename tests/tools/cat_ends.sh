@@ -21,7 +21,7 @@ ended "speaking first" 0
 # A reset carries its code; the side that asked for it ends in order.
 start 2 "$cat_" --listen tcp://127.0.0.1:0 </dev/null >"$tmp/got"
 "$cat_" --reset-code 77 "$addr" </dev/null >"$tmp/none" 2>"$tmp/cat.err" || fail "--reset-code: exit code $?"
-said '^reeve-cat: .*reset by the peer, code 77 \(REEVE_ERESET\)$'
+said '^reeve-cat: .*reset by the peer, code 77 \(REEVE-STREAM-0001\)$'
 ended "after a reset" 1
 
 # Silence, with an input that never ends.

@@ -1,5 +1,3 @@
-//go:build hashicorp
-
 package main
 
 import (
@@ -12,8 +10,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
-
-	"github.com/hashicorp/yamux"
 )
 
 // cpu is the processor time of this process so far, user and system.
@@ -24,24 +20,24 @@ func cpu() time.Duration {
 }
 
 // flood writes until told to stop and returns the bytes that the peer says it read.
-func flood(s *yamux.Session, write int, stop *atomic.Bool) (uint64, error) {
-	stream, err := start(s, opDiscard)
+func flood(m session, write int, stop *atomic.Bool) (uint64, error) {
+	s, err := start(m, opDiscard)
 	if err != nil {
 		return 0, err
 	}
 	buf := bytes.Repeat([]byte{0x5a}, write)
 	for !stop.Load() {
-		if _, err := stream.Write(buf); err != nil {
+		if _, err := s.Write(buf); err != nil {
 			return 0, err
 		}
 	}
-	if err := stream.Close(); err != nil {
+	if err := s.end(); err != nil {
 		return 0, err
 	}
-	return number(stream)
+	return number(s)
 }
 
-func caseBench(s *yamux.Session, words []string) (string, error) {
+func caseBench(m session, words []string) (string, error) {
 	streams, err1 := strconv.Atoi(words[0])
 	write, err2 := strconv.Atoi(words[1])
 	seconds, err3 := strconv.ParseFloat(words[2], 64)
@@ -57,7 +53,7 @@ func caseBench(s *yamux.Session, words []string) (string, error) {
 		all.Add(1)
 		go func() {
 			defer all.Done()
-			n, err := flood(s, write, &stop)
+			n, err := flood(m, write, &stop)
 			if err != nil {
 				failed <- err
 			}
@@ -82,7 +78,7 @@ func caseBench(s *yamux.Session, words []string) (string, error) {
 }
 
 // pair runs both ends in this process over TCP loopback.
-func pair(words []string) error {
+func pair(o options) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -96,15 +92,15 @@ func pair(words []string) error {
 	if err != nil {
 		return err
 	}
-	go attend(peer, "server", &ledger{seen: map[uint64]outcome{}}, 0)
-	s, err := session(conn, "client", 0)
+	go attend(peer, "server", newLedger(), o)
+	m, err := newSession(conn, "client", o)
 	if err != nil {
 		return err
 	}
-	defer s.Close()
-	measured, err := caseBench(s, words)
+	defer m.close()
+	measured, err := caseBench(m, o.rest[1:])
 	if err == nil {
-		fmt.Printf("{\"peer\":\"go\",%s}\n", measured)
+		fmt.Printf("{\"peer\":%q,%s}\n", library, measured)
 	}
 	return err
 }

@@ -1,10 +1,7 @@
-//go:build hashicorp
-
 package main
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -12,285 +9,208 @@ import (
 	"net"
 	"os"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
-
-	"github.com/hashicorp/yamux"
 )
 
-// dial runs one case and prints one line of JSON on success.
-func dial(addr, role string, chunk int, words []string) error {
+// dialer is the connection that a case runs on.
+type dialer struct {
+	session
+	addr string
+	o    options
+}
+
+func connect(addr string, o options) (*dialer, error) {
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	closeTimeout := time.Duration(0)
-	if words[0] == "reset" {
-		closeTimeout = resetCloseTimeout
+	m, err := newSession(conn, o.roleOr("client"), o)
+	if err != nil {
+		return nil, err
 	}
-	s, err := session(conn, role, closeTimeout)
+	return &dialer{m, addr, o}, nil
+}
+
+// cases by name: how many numbers they take and what they do.  The result is members of a JSON object.
+var cases = map[string]struct {
+	numbers int
+	run     func(d *dialer, n []int) (string, error)
+}{
+	"fetch":  {1, caseFetch},
+	"single": {1, caseSingle},
+	"short":  {1, caseShort},
+	"first":  {0, caseFirst},
+	"silent": {1, caseSilent},
+	"half":   {0, caseHalf},
+	"reset":  {0, caseReset},
+	"resets": {0, caseResets},
+	"reply":  {0, caseReply},
+	"pings":  {1, casePings},
+	"cross":  {2, caseCross},
+	"opens":  {1, caseOpens},
+	"hold":   {1, caseHold},
+}
+
+// dial runs one case and prints one line of JSON on success.
+func dial(addr string, o options) error {
+	d, err := connect(addr, o)
 	if err != nil {
 		return err
 	}
-	defer s.Close()
+	defer d.close()
 	start := time.Now()
-	measured, err := runCase(s, chunk, words)
+	measured, err := d.runCase(o.rest[2], o.rest[3:])
 	if err != nil {
 		return err
 	}
-	fmt.Printf("{\"peer\":\"go\",\"case\":%q,\"ms\":%d,%s}\n", words[0], time.Since(start).Milliseconds(), measured)
+	fmt.Printf("{\"peer\":%q,\"case\":%q,\"ms\":%d,%s}\n", library, o.rest[2], time.Since(start).Milliseconds(), measured)
 	return nil
 }
 
-func runCase(s *yamux.Session, chunk int, words []string) (string, error) {
-	switch strings.Join(words[:1], "") + strconv.Itoa(len(words)-1) {
-	case "file1":
-		return caseFile(s, words[1], chunk)
-	case "fetch1":
-		n, err := strconv.ParseUint(words[1], 10, 64)
-		if err != nil {
-			return "", err
-		}
-		return caseFetch(s, n)
-	case "short1":
-		n, err := strconv.Atoi(words[1])
-		if err != nil {
-			return "", err
-		}
-		return caseShort(s, n)
-	case "half0":
-		return caseHalf(s)
-	case "reset0":
-		return caseReset(s)
-	case "bench3":
-		return caseBench(s, words[1:])
+func (d *dialer) runCase(name string, words []string) (string, error) {
+	switch {
+	case name == "file" && len(words) == 1:
+		return caseFile(d, words[0])
+	case name == "goaway" && len(words) == 1 && words[0] == "theirs":
+		return caseGoAwayTheirs(d)
+	case name == "goaway" && len(words) == 1 && words[0] == "ours":
+		return caseGoAwayOurs(d)
+	case name == "bench" && len(words) == 3:
+		return caseBench(d.session, words)
 	}
-	return "", errors.New("cases: file PATH, fetch N, short N, half, reset, bench S W T")
+	c, ok := cases[name]
+	if !ok || len(words) != c.numbers {
+		return "", errors.New("no such case: " + name + ", see README.md")
+	}
+	var numbers []int
+	for _, word := range words {
+		n, err := strconv.Atoi(word)
+		if err != nil {
+			return "", err
+		}
+		numbers = append(numbers, n)
+	}
+	return c.run(d, numbers)
 }
 
 // start opens a stream, selects its protocol and writes the rest of the request.
-func start(s *yamux.Session, what byte, request ...byte) (*yamux.Stream, error) {
-	stream, err := s.OpenStream()
+func start(m session, what byte, request ...byte) (stream, error) {
+	s, err := m.open()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("open: %w", err)
 	}
-	_, err = stream.Write(append([]byte{what}, request...))
-	return stream, err
+	_, err = s.Write(append([]byte{what}, request...))
+	return s, err
 }
 
 // exchange writes a request, ends our half and returns all that comes back.
-func exchange(s *yamux.Session, what byte, request []byte) ([]byte, error) {
-	stream, err := start(s, what, request...)
+func exchange(m session, what byte, request []byte) ([]byte, error) {
+	s, err := start(m, what, request...)
 	if err != nil {
 		return nil, err
 	}
-	if err = stream.Close(); err != nil {
+	defer s.done()
+	if err = s.end(); err != nil {
 		return nil, err
 	}
-	return io.ReadAll(stream)
+	return io.ReadAll(s)
 }
 
-func newToken() uint64 {
-	return uint64(time.Now().UnixNano()) ^ uint64(os.Getpid())
+var tokens struct {
+	sync.Mutex
+	last uint64
 }
 
-// ask is exchange without ending our half first, for an answer of known length.  With the short close
-// timeout of the reset case an early end would leave the answer too little time.
-func ask(s *yamux.Session, what byte, request, answer []byte) error {
-	stream, err := start(s, what, request...)
-	if err != nil {
-		return err
-	}
-	defer stream.Close()
-	_, err = io.ReadFull(stream, answer)
-	return err
+func newToken() []byte {
+	tokens.Lock()
+	defer tokens.Unlock()
+	tokens.last = max(tokens.last+1, uint64(time.Now().UnixNano())^uint64(os.Getpid()))
+	return be64(tokens.last)
 }
 
 // query asks what the serving side saw of the stream with this token.
-func query(s *yamux.Session, token uint64) (outcome, error) {
-	var answer [9]byte
-	err := ask(s, opQuery, be64(token), answer[:])
-	return outcome{answer[0], binary.BigEndian.Uint64(answer[1:])}, err
+func query(m session, token []byte) (outcome, error) {
+	answer, err := exchange(m, opQuery, token)
+	if err == nil && len(answer) != 9 {
+		err = fmt.Errorf("an answer of %d bytes to a query", len(answer))
+	}
+	if err != nil {
+		return outcome{}, err
+	}
+	return outcome{answer[0], binary.BigEndian.Uint64(answer[1:])}, nil
 }
 
-func echo(s *yamux.Session, payload []byte) error {
-	all, err := exchange(s, opEcho, payload)
-	if err == nil && !bytes.Equal(all, payload) {
-		err = errors.New("the echo differs")
+// saw asks, and wants this outcome.
+func saw(m session, token []byte, want outcome) error {
+	o, err := query(m, token)
+	if err == nil && o != want {
+		err = fmt.Errorf("the other side saw %c after %d bytes, not %c after %d", o.kind, o.total, want.kind, want.total)
 	}
 	return err
 }
 
-func caseFile(s *yamux.Session, path string, chunk int) (string, error) {
-	source, err := os.Open(path)
-	if err != nil {
-		return "", err
+func echo(m session, payload []byte) error {
+	all, err := exchange(m, opEcho, payload)
+	if err == nil && !bytes.Equal(all, payload) {
+		err = fmt.Errorf("the echo of %d bytes differs (%d came)", len(payload), len(all))
 	}
-	defer source.Close()
-	stream, err := start(s, opSink)
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.New()
-	both := io.MultiWriter(sum, stream)
-	total, err := io.CopyBuffer(struct{ io.Writer }{both}, struct{ io.Reader }{source}, make([]byte, chunk))
-	if err != nil {
-		return "", err
-	}
-	stream.Close()
-	reply, err := io.ReadAll(stream)
-	if err != nil {
-		return "", err
-	}
-	digest := sum.Sum(nil)
-	if !bytes.Equal(reply, append(bytes.Clone(digest), be64(uint64(total))...)) {
-		return "", errors.New("the peer's digest or length differs")
-	}
-	return fmt.Sprintf("\"bytes\":%d,\"sha256\":\"%x\"", total, digest), nil
+	return err
 }
 
-func caseFetch(s *yamux.Session, count uint64) (string, error) {
-	stream, err := start(s, opGenerate, be64(count)...)
-	if err != nil {
-		return "", err
+// echoes writes on an echo stream and reads that back.
+func echoes(s stream, payload []byte) error {
+	if _, err := s.Write(payload); err != nil {
+		return err
 	}
-	stream.Close()
-	g := newGenerator()
-	got, want := make([]byte, 64*1024), make([]byte, 64*1024)
-	total := uint64(0)
-	for {
-		n, err := stream.Read(got)
-		g.fill(want[:n])
-		if !bytes.Equal(got[:n], want[:n]) {
-			return "", fmt.Errorf("bytes differ after %d", total)
-		}
-		total += uint64(n)
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return "", err
-		}
+	got := make([]byte, len(payload))
+	if _, err := io.ReadFull(s, got); err != nil {
+		return err
 	}
-	if total != count {
-		return "", fmt.Errorf("%d bytes instead of %d", total, count)
+	if !bytes.Equal(got, payload) {
+		return errors.New("the echo differs")
 	}
-	return fmt.Sprintf("\"bytes\":%d", total), nil
+	return nil
 }
 
-func caseShort(s *yamux.Session, count int) (string, error) {
-	room := make(chan struct{}, 64)
-	failed := make(chan error, count)
+// fewOpen wants at most four streams open at the other side, within five seconds.
+func fewOpen(m session) (uint64, error) {
+	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		answer, err := exchange(m, opOpen, nil)
+		if err != nil || len(answer) != 8 {
+			return 0, fmt.Errorf("open streams: %d bytes, %v", len(answer), err)
+		}
+		n := binary.BigEndian.Uint64(answer)
+		if n <= 4 {
+			return n, nil
+		}
+		if time.Since(begin) > 5*time.Second {
+			return n, fmt.Errorf("%d streams are open at the other side", n)
+		}
+	}
+}
+
+// together runs n tasks, at most room at once, and returns one of their errors.
+func together(n, room int, task func(i int) error) error {
+	gate := make(chan struct{}, room)
+	failed := make(chan error, n)
 	var all sync.WaitGroup
-	for i := 0; i < count; i++ {
-		room <- struct{}{}
+	for i := 0; i < n; i++ {
+		gate <- struct{}{}
 		all.Add(1)
-		go func(i int) {
+		go func() {
 			defer all.Done()
-			payload := make([]byte, 1+i*37%1000)
-			newGenerator().fill(payload)
-			payload[0] = byte(i)
-			if err := echo(s, payload); err != nil {
+			if err := task(i); err != nil {
 				failed <- err
 			}
-			<-room
-		}(i)
+			<-gate
+		}()
 	}
 	all.Wait()
 	select {
 	case err := <-failed:
-		return "", err
+		return err
 	default:
-		return fmt.Sprintf("\"streams\":%d", count), nil
+		return nil
 	}
-}
-
-func caseHalf(s *yamux.Session) (string, error) {
-	payload := make([]byte, 100000)
-	newGenerator().fill(payload)
-
-	// Our end first: the reply comes after it.
-	reply, err := exchange(s, opSink, payload)
-	if err != nil {
-		return "", err
-	}
-	digest := sha256.Sum256(payload)
-	if !bytes.Equal(reply, append(digest[:], be64(uint64(len(payload)))...)) {
-		return "", errors.New("the reply after our end differs")
-	}
-	if err := echo(s, payload); err != nil {
-		return "", err
-	}
-
-	// The peer's end first: it reads on.
-	token := newToken()
-	stream, err := start(s, opHalf, be64(token)...)
-	if err != nil {
-		return "", err
-	}
-	if reply, err = io.ReadAll(stream); err != nil || string(reply) != "bye" {
-		return "", fmt.Errorf("the peer's farewell differs (%v)", err)
-	}
-	if _, err = stream.Write(payload); err != nil {
-		return "", err
-	}
-	stream.Close()
-	if saw, err := query(s, token); err != nil || saw != (outcome{sawEnd, uint64(len(payload))}) {
-		return "", fmt.Errorf("bytes written after the peer's end were lost (%v)", err)
-	}
-
-	// A clean end is not taken for a reset: the control of the reset case.
-	token = newToken()
-	if reply, err = exchange(s, opWatch, be64(token)); err != nil {
-		return "", err
-	}
-	saw, err := query(s, token)
-	if err != nil || saw.kind != sawEnd || len(reply) == 0 || reply[0] != 'k' {
-		return "", fmt.Errorf("a clean end was seen as something else (%v)", err)
-	}
-	return fmt.Sprintf("\"bytes\":%d", len(payload)), nil
-}
-
-func caseReset(s *yamux.Session) (string, error) {
-	// Theirs reaches us: writing fails in the end.
-	stream, err := start(s, opReset, 'x')
-	if err != nil {
-		return "", err
-	}
-	begin := time.Now()
-	for err == nil {
-		if time.Since(begin) > 10*time.Second {
-			return "", errors.New("the peer's reset never arrived")
-		}
-		time.Sleep(10 * time.Millisecond)
-		_, err = stream.Write([]byte("x"))
-	}
-	if !errors.Is(err, yamux.ErrConnectionReset) {
-		return "", fmt.Errorf("not a reset: %w", err)
-	}
-	heard := time.Since(begin).Milliseconds()
-
-	// Ours reaches them: FIN, then RST when the close timeout is over.
-	token := newToken()
-	stream, err = start(s, opWatch, be64(token)...)
-	if err != nil {
-		return "", err
-	}
-	var ready [1]byte
-	if _, err = io.ReadFull(stream, ready[:]); err != nil {
-		return "", err
-	}
-	stream.Close()
-	saw, err := query(s, token)
-	if err != nil || saw.kind != sawReset {
-		return "", fmt.Errorf("the peer did not see our reset (%v)", err)
-	}
-
-	// And the connection lives on.
-	var alive [5]byte
-	if err := ask(s, opEcho, []byte("alive"), alive[:]); err != nil || string(alive[:]) != "alive" {
-		return "", fmt.Errorf("the echo after the resets differs (%v)", err)
-	}
-	return fmt.Sprintf("\"heard_ms\":%d", heard), nil
 }

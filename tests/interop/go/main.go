@@ -1,76 +1,100 @@
-//go:build hashicorp
-
-// A yamux peer on hashicorp/yamux: the command line of tests/interop/README.md.
+// A yamux peer on one of two Go libraries, chosen by build tag: the command line of tests/interop/README.md.
 package main
 
 import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"strconv"
 	"time"
-
-	"github.com/hashicorp/yamux"
 )
 
-// The library has no call to reset a stream.  It sends RST for a stream that was closed and whose peer
-// did not end its half within StreamCloseTimeout, so a short timeout is how this peer resets: what the
-// other side sees is FIN and, that much later, RST.
-const (
-	serveCloseTimeout = 2 * time.Second
-	resetCloseTimeout = 200 * time.Millisecond
-)
+// stream is what the peer needs of a library's stream.
+type stream interface {
+	io.Reader
+	io.Writer
+	end() error   // FIN: no more bytes from here, reading goes on
+	done()        // FIN unless that was sent, and nothing more is read
+	reset() error // RST as far as the library has it
+}
+
+// session is what the peer needs of a library's session; newSession of the adapter makes one.
+type session interface {
+	open() (stream, error)
+	accept() (stream, error)
+	ping() error
+	goAway() error
+	streams() int
+	close() error
+	closed() <-chan struct{}
+}
 
 // options of the command line; they may stand anywhere.
 type options struct {
-	role  string
-	chunk int
-	rest  []string
+	role         string
+	window       uint32
+	chunk        int // bytes given to one write call, 0: all in one
+	openTimeout  time.Duration
+	closeTimeout time.Duration
+	rest         []string
+}
+
+// errNotHere is the reason why a case cannot be expressed with a library: exit 77.
+type errNotHere string
+
+func (e errNotHere) Error() string { return string(e) }
+
+func (o *options) set(name, value string) error {
+	if name == "--role" {
+		if value != "server" && value != "client" {
+			return errors.New("--role needs client or server")
+		}
+		o.role = value
+		return nil
+	}
+	n, err := strconv.ParseUint(value, 10, 31)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	switch name {
+	case "--window":
+		o.window = uint32(n)
+	case "--chunk":
+		o.chunk = int(n)
+	case "--open-timeout-ms":
+		o.openTimeout = time.Duration(n) * time.Millisecond
+	case "--close-timeout-ms":
+		o.closeTimeout = time.Duration(n) * time.Millisecond
+	default:
+		return errors.New("unknown option " + name)
+	}
+	return nil
 }
 
 func parse(words []string) (options, error) {
 	o := options{chunk: 64 * 1024}
 	for i := 0; i < len(words); i++ {
-		switch {
-		case words[i] == "--role" && i+1 < len(words):
-			i++
-			o.role = words[i]
-			if o.role != "client" && o.role != "server" {
-				return o, errors.New("--role needs client or server")
-			}
-		case words[i] == "--chunk" && i+1 < len(words):
-			i++
-			n, err := strconv.Atoi(words[i])
-			if err != nil || n < 1 {
-				return o, errors.New("--chunk needs a number")
-			}
-			o.chunk = n
-		default:
+		if len(words[i]) < 3 || words[i][:2] != "--" {
 			o.rest = append(o.rest, words[i])
+			continue
 		}
+		if i+1 == len(words) {
+			return o, errors.New(words[i] + " needs a value")
+		}
+		if err := o.set(words[i], words[i+1]); err != nil {
+			return o, err
+		}
+		i++
 	}
 	return o, nil
 }
 
-// session starts yamux on a connection: the library's defaults, except for the log and the close
-// timeout where one is given.
-func session(conn net.Conn, role string, closeTimeout time.Duration) (*yamux.Session, error) {
-	cfg := yamux.DefaultConfig()
-	cfg.LogOutput = io.Discard
-	if closeTimeout > 0 {
-		cfg.StreamCloseTimeout = closeTimeout
+func (o options) roleOr(fallback string) string {
+	if o.role != "" {
+		return o.role
 	}
-	if tcp, ok := conn.(*net.TCPConn); ok {
-		if err := tcp.SetNoDelay(true); err != nil {
-			return nil, err
-		}
-	}
-	if role == "server" {
-		return yamux.Server(conn, cfg)
-	}
-	return yamux.Client(conn, cfg)
+	return fallback
 }
 
 func run() error {
@@ -78,26 +102,26 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	role := func(fallback string) string {
-		if o.role != "" {
-			return o.role
-		}
-		return fallback
-	}
 	switch {
 	case len(o.rest) == 2 && o.rest[0] == "serve":
-		return serve(o.rest[1], role("server"))
+		return serve(o.rest[1], o)
 	case len(o.rest) >= 3 && o.rest[0] == "dial":
-		return dial(o.rest[1], role("client"), o.chunk, o.rest[2:])
+		return dial(o.rest[1], o)
 	case len(o.rest) == 4 && o.rest[0] == "pair":
-		return pair(o.rest[1:])
+		return pair(o)
 	}
 	return errors.New("usage: peer serve ADDR | dial HOST:PORT CASE [ARG...] | pair STREAMS WRITE SECONDS")
 }
 
 func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "go peer:", err)
+	err := run()
+	var notHere errNotHere
+	if errors.As(err, &notHere) {
+		fmt.Fprintln(os.Stderr, notHere)
+		os.Exit(77)
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s peer: %v\n", library, err)
 		os.Exit(1)
 	}
 }

@@ -1,41 +1,49 @@
-//! One connection: the task that drives it and the handle that opens streams on it.
+//! One connection: the task that drives it and the handle that opens streams on it and closes it.
 
-use crate::Result;
+use crate::yamux::{Config, Connection, Mode, Stream};
+use crate::{Result, Transport};
 use std::future::poll_fn;
 use std::task::{Context, Poll};
-use tokio::net::TcpStream;
-use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinHandle;
-use tokio_util::compat::{Compat, TokioAsyncReadCompatExt};
-use yamux::{Config, Connection, Mode, Stream};
+use tokio::sync::{mpsc, oneshot, watch};
 
-type Wish = oneshot::Sender<Stream>;
+/// The streams that the peer opens; ends with the connection.
+pub type Inbound = mpsc::UnboundedReceiver<Stream>;
 
-/// Opens streams; the connection closes once every clone of `wishes` is gone.
+enum Command {
+    Open(oneshot::Sender<Stream>),
+    Close,
+}
+
+/// The connection closes gracefully when every clone is gone.
+#[derive(Clone)]
 pub struct Link {
-    wishes: mpsc::Sender<Wish>,
-    driver: JoinHandle<()>,
+    commands: mpsc::Sender<Command>,
+    /// Why the connection ended, once it has.
+    end: watch::Receiver<Option<String>>,
 }
 
-struct Driver<F> {
-    conn: Connection<Compat<TcpStream>>,
-    wishes: mpsc::Receiver<Wish>,
-    wish: Option<Wish>,
+struct Driver<T> {
+    conn: Connection<T>,
+    commands: mpsc::Receiver<Command>,
+    wish: Option<oneshot::Sender<Stream>>,
     closing: bool,
-    inbound: F,
+    inbound: mpsc::UnboundedSender<Stream>,
 }
 
-impl<F: FnMut(Stream) + Unpin> Driver<F> {
-    /// Ready when the connection is over.  Every branch that made progress polls again.
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+impl<T: Transport> Driver<T> {
+    /// Ready, with the reason, when the connection is over.  Every branch that made progress polls again.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<String> {
         loop {
             if self.closing {
-                return self.conn.poll_close(cx).map(|_| ());
+                return self.conn.poll_close(cx).map(|done| match done {
+                    Ok(()) => "closed here".into(),
+                    Err(e) => e.to_string(),
+                });
             }
             if self.wish.is_none() {
-                match self.wishes.poll_recv(cx) {
-                    Poll::Ready(Some(wish)) => self.wish = Some(wish),
-                    Poll::Ready(None) => {
+                match self.commands.poll_recv(cx) {
+                    Poll::Ready(Some(Command::Open(wish))) => self.wish = Some(wish),
+                    Poll::Ready(Some(Command::Close) | None) => {
                         self.closing = true;
                         continue;
                     }
@@ -50,13 +58,15 @@ impl<F: FnMut(Stream) + Unpin> Driver<F> {
                         }
                         continue;
                     }
-                    Poll::Ready(Err(_)) => return Poll::Ready(()),
+                    Poll::Ready(Err(e)) => return Poll::Ready(e.to_string()),
                     Poll::Pending => {}
                 }
             }
             match self.conn.poll_next_inbound(cx) {
-                Poll::Ready(Some(Ok(stream))) => (self.inbound)(stream),
-                Poll::Ready(_) => return Poll::Ready(()),
+                /* A side that takes none drops it here, which resets it. */
+                Poll::Ready(Some(Ok(stream))) => drop(self.inbound.send(stream)),
+                Poll::Ready(Some(Err(e))) => return Poll::Ready(e.to_string()),
+                Poll::Ready(None) => return Poll::Ready("ended by the peer".into()),
                 Poll::Pending => return Poll::Pending,
             }
         }
@@ -64,36 +74,46 @@ impl<F: FnMut(Stream) + Unpin> Driver<F> {
 }
 
 impl Link {
-    pub fn start<F>(tcp: TcpStream, mode: Mode, inbound: F) -> Result<Link>
-    where
-        F: FnMut(Stream) + Unpin + Send + 'static,
-    {
-        tcp.set_nodelay(true)?;
-        let (tx, rx) = mpsc::channel(64);
-        let conn = Connection::new(tcp.compat(), Config::default(), mode);
-        let mut driver = Driver { conn, wishes: rx, wish: None, closing: false, inbound };
-        let task = tokio::spawn(async move { poll_fn(|cx| driver.poll(cx)).await });
-        Ok(Link { wishes: tx, driver: task })
+    pub fn start(socket: impl Transport, mode: Mode) -> (Link, Inbound) {
+        let (commands, receiver) = mpsc::channel(64);
+        let (inbound, streams) = mpsc::unbounded_channel();
+        let (ended, end) = watch::channel(None);
+        let conn = Connection::new(socket, Config::default(), mode);
+        let mut driver = Driver {
+            conn,
+            commands: receiver,
+            wish: None,
+            closing: false,
+            inbound,
+        };
+        tokio::spawn(async move {
+            let reason = poll_fn(|cx| driver.poll(cx)).await;
+            drop(driver);
+            ended.send_replace(Some(reason));
+        });
+        (Link { commands, end }, streams)
     }
 
     pub async fn open(&self) -> Result<Stream> {
         let (tx, rx) = oneshot::channel();
-        self.wishes.send(tx).await.map_err(|_| "the connection is over")?;
-        rx.await.map_err(|_| "the connection ended while opening".into())
+        self.commands
+            .send(Command::Open(tx))
+            .await
+            .map_err(|_| "the connection is over")?;
+        rx.await
+            .map_err(|_| "the connection ended while opening".into())
     }
 
-    /// Graceful close: queued frames, GO_AWAY, end of the socket.
-    pub async fn close(self) -> Result<()> {
-        drop(self.wishes);
-        self.driver.await?;
-        Ok(())
+    /// Graceful close: queued frames, GO_AWAY, end of the socket.  Nothing to do when it is over.
+    pub async fn close(&self) -> Result<String> {
+        let _ = self.commands.send(Command::Close).await;
+        self.ended().await
     }
 
-    /// Waits for the peer to end the connection; opens nothing.
-    pub async fn serve(self) -> Result<()> {
-        let Link { wishes, driver } = self;
-        driver.await?;
-        drop(wishes);
-        Ok(())
+    /// Waits for the end of the connection and says why it ended.
+    pub async fn ended(&self) -> Result<String> {
+        let mut end = self.end.clone();
+        let reason = end.wait_for(Option::is_some).await?;
+        Ok(reason.clone().unwrap_or_default())
     }
 }

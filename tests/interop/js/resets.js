@@ -1,0 +1,122 @@
+// The cases about resets, by either side and in every state of a stream.
+import { ascii, be64, Generator, PIECE, WAS_RESET } from './wire.js'
+import { nap, within } from './link.js'
+import { check, echo, newToken, noted, start, streamsThere } from './ask.js'
+
+const LIMIT_MS = 10000 // for a reset to come; that of hashicorp/yamux waits for its close timeout
+
+// Writes until that fails, which it has to because of a reset.
+async function untilReset (s, limit = LIMIT_MS) {
+	for (const until = Date.now() + limit; Date.now() < until; await nap(10)) {
+		try {
+			await within(LIMIT_MS, 'a reset', s.write(ascii('x')))
+		} catch (err) {
+			check(s.wasReset(), `not a reset: ${err.message}`)
+			return
+		}
+	}
+	throw new Error("the peer's reset never arrived")
+}
+
+// Reads to the end or the reset, whichever the peer's library makes of it.
+async function untilOver (s) {
+	await within(LIMIT_MS, 'the end of a stream that the peer reset', s.each(() => {})).catch((err) => {
+		check(s.wasReset(), err.message)
+	})
+}
+
+export async function caseReset (at) {
+	const from = Date.now()
+	await untilReset(await start(at.session, 'R', ascii('x')))
+	const heard = Date.now() - from
+
+	const token = newToken()
+	const s = await start(at.session, 'W', token)
+	await s.exactly(1)
+	s.reset()
+	const saw = await noted(at.session, token)
+	check(saw.kind === WAS_RESET, `our reset was seen as ${saw.kind}`)
+	await echo(at.session, ascii('alive'))
+	return { heard_ms: heard }
+}
+
+// Our resets, each in another state of the stream.
+const mine = {
+	'only opened': (at) => at.session.open(),
+	'written to': (at) => start(at.session, 'E', ascii('x')),
+	answered: async (at) => {
+		const s = await start(at.session, 'E', ascii('x'))
+		await s.exactly(1)
+		return s
+	},
+	'after our FIN': async (at) => {
+		const s = await start(at.session, 'W', newToken())
+		await s.exactly(1)
+		await s.end()
+		return s
+	},
+	'after their FIN': async (at) => {
+		const s = await start(at.session, 'H', newToken())
+		await s.rest()
+		return s
+	},
+	'with unread bytes': async (at) => {
+		const s = await start(at.session, 'E', new Generator().bytes(1000))
+		await s.exactly(1)
+		return s
+	},
+	'while they write': async (at) => {
+		const s = await start(at.session, 'G', be64(64 << 20))
+		await s.end()
+		await s.exactly(PIECE)
+		return s
+	}
+}
+
+// Theirs, by the number that the server is told.
+async function their (at, state) {
+	const s = await start(at.session, 'X', Buffer.concat([newToken(), Buffer.from([state])]))
+	switch (state) {
+		case 1:
+			await s.exactly(1)
+			break
+		case 2:
+			await s.end()
+			break
+		case 4:
+			await s.write(new Generator().bytes(1000))
+			break
+		case 5:
+			await s.write(new Generator().bytes(4 * PIECE)).catch(() => {})
+			break
+	}
+	await untilOver(s)
+	if (state === 3) {
+		// The Rust crate sends nothing more after its FIN; hashicorp/yamux takes two seconds.
+		await untilReset(s, 2500).catch(() => s.end())
+	} else if (state !== 2) {
+		await untilReset(s)
+	}
+}
+
+export async function caseResets (at) {
+	for (const [state, make] of Object.entries(mine)) {
+		const s = await make(at)
+		s.reset()
+		await echo(at.session, ascii('alive')).catch((err) => { throw new Error(`${state}: ${err.message}`) })
+	}
+	for (let state = 0; state < 6; state++) {
+		await their(at, state).catch((err) => { throw new Error(`X ${state}: ${err.message}`) })
+		await echo(at.session, ascii('alive')).catch((err) => { throw new Error(`after X ${state}: ${err.message}`) })
+	}
+	return { left: await streamsThere(at.session) }
+}
+
+export async function caseReply (at) {
+	const n = 100000
+	const s = await start(at.session, 'A', be64(n))
+	const want = Buffer.from(new Generator().bytes(n))
+	check(want.equals(Buffer.from(await within(LIMIT_MS, 'the bytes before a reset', s.exactly(n)))), 'the bytes differ')
+	await untilOver(s)
+	return { bytes: n, reset: s.wasReset() }
+}
