@@ -3,7 +3,9 @@
 #include <config.h>
 
 #include "tests/kit/alloc.h"
+#include "actors/connection.h"
 #include "tests/kit/mplex_peer.h"
+#include "tests/kit/node.h"
 #include "tests/kit/run.h"
 
 #include <errno.h>
@@ -438,23 +440,14 @@ END_TEST
 
 /* --- what there is not */
 
-START_TEST(ping_is_not_supported)
+START_TEST(ping_is_not_supported_and_goaway_says_nothing)
 {
+	reeve_stream_t *s, *t = NULL;
 	uint64_t us = 77;
 
 	rvt_mpp_open(&r, NULL);
 	ck_assert_int_eq(reeve_ping(r.k, rvt_slow(RVT_WAIT_MS), &us), REEVE_ENOTSUP);
 	ck_assert_uint_eq(us, 77);
-	ck_assert_int_eq(reeve_proto(r.k), REEVE_MPLEX);
-	rvt_raw_fini(&r);
-}
-END_TEST
-
-START_TEST(goaway_refuses_and_says_nothing)
-{
-	reeve_stream_t *s, *t = NULL;
-
-	rvt_mpp_open(&r, NULL);
 	s = rvt_mpp_inbound(&r, 0);
 	ck_assert_int_eq(reeve_goaway(r.k, 3), 0);
 	while (reeve_open(r.k, &t, rvt_slow(RVT_WAIT_MS)) == 0)
@@ -478,21 +471,20 @@ START_TEST(goaway_refuses_and_says_nothing)
 }
 END_TEST
 
-/* The largest id of the wire is an id of the calls. */
-START_TEST(ids_have_60_bits)
+/* What may be held follows the protocol that was chosen. */
+START_TEST(chosen_protocol_has_its_own_bounds)
 {
-	uint64_t id = (UINT64_C(1) << 60) - 1;
-	reeve_stream_t *s;
+	reeve_upgrade_t up = {.size = sizeof(up), .muxers = {_i ? REEVE_MPLEX : REEVE_YAMUX}};
+	struct rvt_wedding w = {.via = RVT_MEMORY, .cfg = {&cfg, &cfg}};
+	struct rvt_nodes n;
 
-	rvt_mpp_open(&r, NULL);
-	s = rvt_mpp_inbound(&r, id);
-	rvt_mpp_data(&r, RVT_MP_DATA_I, id, 1000, 0);
-	rvt_want_read(s, 1000, 0);
-	rvt_want_write(s, 10, 0);
-	rvt_mpp_want_bytes(&r, RVT_MP_DATA_R, id, 10, 0);
-	reeve_close(s);
-	rvt_mpp_want(&r, RVT_MP_CLOSE_R, id);
-	rvt_raw_fini(&r);
+	reeve_cfg_init(&cfg);
+	cfg.upgrade = &up;
+	rvt_marry(&n, &w);
+	ck_assert_int_eq(reeve_ready(n.k[0], rvt_slow(RVT_WAIT_MS)), 0);
+	ck_assert_int_eq(reeve_proto(n.k[0]), _i ? REEVE_MPLEX : REEVE_YAMUX);
+	ck_assert_uint_eq(n.c[0]->budget->limit, _i ? 16u << 20 : 256u << 20);
+	rvt_divorce(&n);
 }
 END_TEST
 
@@ -502,5 +494,5 @@ RVT_MAIN_TABLE("mplex", {&slow_reader_is_told_and_the_others_go_on, 2},
     {&forgotten_handles_hold_bounded_memory, 0}, {&memory_of_others_is_waited_for, 0},
     {&end_behind_bytes_that_wait, 2}, {&what_breaks_the_protocol_ends_the_connection, 4},
     {&end_of_the_pipe_is_clean_between_frames_only, 3}, {&graceful_close_loses_nothing, 2},
-    {&abort_while_bytes_wait_gives_everything_back, 2}, {&ping_is_not_supported, 0},
-    {&goaway_refuses_and_says_nothing, 0}, {&ids_have_60_bits, 0})
+    {&abort_while_bytes_wait_gives_everything_back, 2},
+    {&ping_is_not_supported_and_goaway_says_nothing, 0}, {&chosen_protocol_has_its_own_bounds, 2})

@@ -82,6 +82,24 @@ START_TEST(scenario_87_frames_above_1_mib_end_the_connection_at_their_length)
 }
 END_TEST
 
+START_TEST(scenario_93_the_largest_id_of_mplex_is_an_id_like_others)
+{
+	uint64_t id = (UINT64_C(1) << 60) - 1;
+	reeve_stream_t *s;
+
+	begin();
+	rvt_mpp_open(&r, &cfg);
+	s = rvt_mpp_inbound(&r, id);
+	rvt_mpp_data(&r, RVT_MP_DATA_I, id, 1000, 0);
+	rvt_want_read(s, 1000, 0);
+	rvt_want_write(s, 10, 0);
+	rvt_mpp_want_bytes(&r, RVT_MP_DATA_R, id, 10, 0);
+	reeve_close(s);
+	rvt_mpp_want(&r, RVT_MP_CLOSE_R, id);
+	end();
+}
+END_TEST
+
 /* A writes 10 MiB to somebody who never reads; B asks and answers all the while. */
 START_TEST(scenario_98_one_unread_stream_delays_the_others_for_its_time_only)
 {
@@ -352,6 +370,7 @@ END_TEST
 
 RVT_MAIN_TABLE("scenarios_mplex",
     {&scenario_87_frames_above_1_mib_end_the_connection_at_their_length, 4},
+    {&scenario_93_the_largest_id_of_mplex_is_an_id_like_others, 0},
     {&scenario_98_one_unread_stream_delays_the_others_for_its_time_only, 2},
     {&scenario_100_late_and_doubled_frames_are_ignored, 0},
     {&scenario_102_the_same_id_of_both_ends_is_two_streams, 0},
