@@ -175,12 +175,12 @@ START_TEST(a_deadline_moved_away_while_a_read_waits_lets_it_wait)
 
 	rvt_duo_begin(&d, _i);
 	r.s = d.s[1];
-	ck_assert_int_eq(reeve_deadline(d.s[1], REEVE_RD, 60), 0);
+	ck_assert_int_eq(reeve_deadline(d.s[1], REEVE_RD, 300), 0);
 	start = rvt_ms();
 	ck_assert_int_eq(pthread_create(&t, NULL, read_one, &r), 0);
 	RVT_UNTIL(rvq_gauge_get(&r.started) == 1);
 	ck_assert_int_eq(reeve_deadline(d.s[1], REEVE_RD, -1), 0);
-	RVT_UNTIL(rvt_ms() > start + 100);
+	RVT_UNTIL(rvt_ms() > start + 350);
 	rvt_write_run(d.s[0], 1, 0);
 	pthread_join(t, NULL);
 	ck_assert_int_eq(r.rc, 1);
