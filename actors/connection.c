@@ -323,7 +323,9 @@ rva_conn_rearm(struct reeve_conn *c)
 		at = c->stall_deadline;
 	if (c->linger_deadline < at)
 		at = c->linger_deadline;
-	if ((c->paused || c->starved) && c->w->now + PAUSE_US < at)
+	/* Memory that is let go of tells nobody. */
+	if ((c->paused || c->starved || (c->engine->blocked && rv_budget_level(c->budget) >= 3)) &&
+	    c->w->now + PAUSE_US < at)
 		at = c->w->now + PAUSE_US;
 	/* A deadline that has moved away is found out when the old one comes: it moves with every byte received. */
 	if (!rva_timer_armed(&c->timer) || at < c->timer.when)

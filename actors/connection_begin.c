@@ -13,6 +13,8 @@
 #include "lib/config.h"
 #include "lib/upgrade/handshake.h"
 
+#define HELD_PER_UNREAD 4u /* mplex */
+
 static struct rv_engine_cfg
 engine_cfg(struct reeve_conn *c)
 {
@@ -34,6 +36,18 @@ use_engine(struct reeve_conn *c, struct rv_engine *e)
 	rvq_cellptr_put(&c->stats, &e->stats);
 }
 
+/* What may be held.  Bytes pin more memory than they are, and the engine of mplex has a bound of its own on what is
+ * unread, which has to be met first: it knows whom to reset. */
+static uint64_t
+held_limit(const reeve_cfg_t *cfg)
+{
+	uint64_t max = cfg->max_recv;
+
+	if (cfg->proto != REEVE_MPLEX)
+		return max;
+	return max > UINT64_MAX / HELD_PER_UNREAD ? UINT64_MAX : HELD_PER_UNREAD * max;
+}
+
 int
 rva_conn_make_engine(struct reeve_conn *c)
 {
@@ -42,6 +56,7 @@ rva_conn_make_engine(struct reeve_conn *c)
 	int rc = rv_engine_create(&e, &cfg);
 
 	REEVE_REQUIRE(rc == 0, rc);
+	c->budget->limit = held_limit(&c->cfg); /* nothing was held during a handshake */
 	use_engine(c, e);
 	rvq_cell32_put(&c->proto, c->cfg.proto);
 	return 0;
@@ -62,22 +77,6 @@ make_handshake(struct reeve_conn *c, const reeve_upgrade_t *up)
 		rv_log(&c->rt->log, REEVE_LOG_WARN, "REEVE-UP-PLAINTEXT",
 		    "plaintext: nothing is encrypted and no identity is proven");
 	return 0;
-}
-
-/* What may be held.  Bytes pin more memory than they are, and the engine of mplex has a bound of its own on what is
- * unread, which has to be met first: it knows whom to reset.  Before the protocol is chosen: the larger. */
-static uint64_t
-held_limit(const struct reeve_conn *c)
-{
-	uint64_t more = c->cfg.max_recv > UINT64_MAX / 4 ? UINT64_MAX : 4 * c->cfg.max_recv;
-	reeve_cfg_t plain;
-
-	if (c->cfg.upgrade == NULL)
-		return c->cfg.proto == REEVE_MPLEX ? more : c->cfg.max_recv;
-	if (c->raw.max_recv != 0)
-		return more;
-	(void)rv_cfg_resolve(&plain, NULL);
-	return plain.max_recv;
 }
 
 static void
@@ -119,7 +118,7 @@ rva_conn_create(struct reeve_conn **out, const struct rva_conn_args *args)
 	if (args->cfg != NULL)
 		memcpy(&c->raw, args->cfg,
 		    args->cfg->size < sizeof(c->raw) ? args->cfg->size : sizeof(c->raw));
-	c->budget = rv_budget_create(c->arena, held_limit(c), args->rt->budget);
+	c->budget = rv_budget_create(c->arena, held_limit(&c->cfg), args->rt->budget);
 	rc = c->budget == NULL    ? REEVE_ENOMEM
 	    : cfg.upgrade != NULL ? make_handshake(c, cfg.upgrade)
 				  : rva_conn_make_engine(c);

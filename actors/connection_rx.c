@@ -210,6 +210,8 @@ full(struct reeve_conn *c)
 {
 	int level = rv_budget_level(c->budget);
 
+	if (c->engine->bounds) /* it stops by itself, and then knows whom to reset */
+		return false;
 	/* From the bound down to three quarters of it nothing is read: see the numbers in doc/protocol-yamux.md. */
 	c->paused = c->paused ? level >= 2 : level >= 3;
 	return c->paused;

@@ -211,13 +211,13 @@ rva_conn_flush(struct reeve_conn *c)
 			return;
 		rva_conn_dirty(c);
 	}
-	if (c->held != NULL && !c->engine->blocked)
-		rva_conn_want_read(c);
 	if (!c->engine->ops->notify(c->engine))
 		rva_conn_dirty(c);
 	rva_conn_deliver(c);
 	if (c->state == RVA_CONN_ENDED)
 		return;
+	if (c->held != NULL && !c->engine->blocked)
+		rva_conn_want_read(c);
 	step(c);
 	if (c->state != RVA_CONN_ENDED)
 		rva_conn_rearm(c);

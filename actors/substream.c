@@ -79,16 +79,6 @@ publish_in(struct reeve_stream *s)
 		rva_oplist_fail(&s->waiting->reads, rva_rc(&s->rd_rc));
 }
 
-/* Threads stay away while operations wait to read. */
-static void
-mark_reads(struct reeve_stream *s)
-{
-	uint32_t any = s->waiting != NULL && s->waiting->reads.head != NULL;
-
-	if (rvq_cell32_get_relaxed(&s->async_reads) != any)
-		rvq_cell32_put(&s->async_reads, any);
-}
-
 static void
 end_in(struct reeve_stream *s, int rc)
 {
@@ -148,6 +138,7 @@ rva_stream_pump_in(struct reeve_stream *s)
 {
 	struct rva_port *p = rva_port_peek(s);
 	reeve_op_t *op;
+	uint32_t any;
 
 	while (s->in.head != NULL && s->waiting != NULL && (op = s->waiting->reads.head) != NULL) {
 		(void)rva_oplist_pop(&s->waiting->reads);
@@ -162,7 +153,10 @@ rva_stream_pump_in(struct reeve_stream *s)
 	if (p != NULL && s->in.head != NULL)
 		rva_port_fill(s, p);
 	publish_in(s);
-	mark_reads(s);
+	/* Threads stay away while operations wait to read. */
+	any = s->waiting != NULL && s->waiting->reads.head != NULL;
+	if (rvq_cell32_get_relaxed(&s->async_reads) != any)
+		rvq_cell32_put(&s->async_reads, any);
 }
 
 /* --- bytes out --- */
@@ -245,6 +239,14 @@ on_taken(struct reeve_stream *s, uint32_t n, bool dry)
 /* --- ends --- */
 
 static void
+drop_in(struct reeve_stream *s)
+{
+	if (rva_port_peek(s) != NULL)
+		rva_port_discard(rva_port_peek(s));
+	rv_chain_clear(&s->in);
+}
+
+static void
 stop(struct reeve_stream *s)
 {
 	struct rva_port *p = rva_port_peek(s);
@@ -254,9 +256,7 @@ stop(struct reeve_stream *s)
 	s->stopped = true;
 	rva_stream_settle(s);
 	s->unread = s->in.head != NULL || (p != NULL && rva_port_unread(p));
-	if (p != NULL)
-		rva_port_discard(p);
-	rv_chain_clear(&s->in);
+	drop_in(s);
 	(void)answer(&s->rd_rc, REEVE_ECLOSED);
 	s->in_rc = rva_rc(&s->rd_rc);
 	publish_in(s);
@@ -274,12 +274,19 @@ on_reset_by_us(struct reeve_stream *s)
 	end_out(s, REEVE_ECLOSED);
 }
 
+/* By the peer, or by the engine because nobody read: then the bytes are given up when memory is short. */
 static void
 on_rst(struct reeve_stream *s, const struct rv_event *ev)
 {
 	int rc = ev->flags & RV_EVF_REFUSED ? REEVE_EREFUSED : REEVE_ERESET;
 
-	rvq_cell32_put(&s->peer_code, ev->n);
+	if (ev->kind == RV_EV_SLOW) {
+		rc = REEVE_ELIMIT;
+		if (ev->n != 0 && s->in_rc == RVA_RC_OPEN)
+			drop_in(s);
+	} else {
+		rvq_cell32_put(&s->peer_code, ev->n);
+	}
 	s->shut = true;
 	end_out(s, rc);
 	end_in(s, rc);
@@ -333,12 +340,8 @@ rva_stream_on(struct reeve_stream *s, const struct rv_event *ev)
 		rva_stream_settle(s);
 		break;
 	case RV_EV_RST:
-		on_rst(s, ev);
-		break;
 	case RV_EV_SLOW:
-		s->shut = true;
-		end_out(s, REEVE_ELIMIT);
-		end_in(s, REEVE_ELIMIT);
+		on_rst(s, ev);
 		break;
 	case RV_EV_TAKEN:
 		on_taken(s, ev->n, ev->flags & RV_EVF_DRY);

@@ -59,7 +59,8 @@ typedef struct reeve_cfg {
 	uint32_t flags;       /* REEVE_CFG_* */
 	uint64_t grow;        /* bytes; sum of window growth over 256 KiB a stream; 896 MiB */
 	uint64_t
-	    max_recv; /* bytes of received data held by the connection; 256 MiB (mplex 4 MiB) */
+	    max_recv; /* bytes of received data held by the connection; 256 MiB.  mplex: unread of all streams that may
+			   * still receive; 4 MiB */
 	uint32_t
 	    slow_ms; /* mplex: how long a reader at its bound may hold up the connection before its stream is
 			       * reset; 5000; REEVE_OFF: for ever */

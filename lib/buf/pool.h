@@ -38,7 +38,7 @@ enum rv_class {
 struct rv_budget {
 	struct rvq_ref refs;
 	struct rvq_gauge held;
-	uint64_t limit; /* immutable; UINT64_MAX: none */
+	uint64_t limit; /* UINT64_MAX: none; its owner may change it as long as nothing is held */
 	struct rv_budget *parent;
 	struct rv_arena *arena;
 };

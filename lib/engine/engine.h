@@ -42,7 +42,7 @@ enum rv_ev_kind {
 	RV_EV_SLOT,     /* an open that answered REEVE_EAGAIN may be tried again */
 	RV_EV_PONG,     /* the answer to ping came; n: round trip in microseconds */
 	RV_EV_GOAWAY,   /* the peer takes no new streams; n: its code */
-	RV_EV_SLOW      /* reset by us: its reader held up the other streams (mplex) */
+	RV_EV_SLOW /* reset by us: its reader held up the others (mplex); n != 0: drop its bytes */
 };
 #define RV_EVF_REFUSED  1u
 #define RV_EVF_ENDED    2u
@@ -94,7 +94,8 @@ struct rv_engine {
 	uint32_t nunacked;    /* opened here, unanswered */
 	uint32_t nunaccepted; /* opened by the peer, not accepted */
 	bool refusing;        /* no new streams in either direction */
-	bool blocked;         /* feed uses nothing up until readers have caught up (mplex) */
+	bool bounds;          /* keeps the bounds of what is unread by itself (mplex) ... */
+	bool blocked;         /* ... : feed uses nothing up until readers have caught up */
 	bool over;            /* a handshake has done its work: another engine takes its place */
 	bool pressed;         /* feed stopped short so that owed answers may leave first */
 	bool ended;

@@ -91,18 +91,19 @@ static uint32_t
 allowed(struct rv_mplex *x, uint32_t n)
 {
 	struct rv_mux *m = &x->m;
-	struct rv_stream *st = m->body_st;
+	struct rv_stream *st = m->body_st, *worst;
 	uint32_t room;
 
 	if (st == NULL || st->rx != RV_RX_OPEN)
 		return n;
-	room = rv_mplex_room(x, st);
+	while ((room = rv_mplex_room(x, st)) == 0 && (m->e.cfg.user.flags & REEVE_CFG_SLOW_RESET) &&
+	    (worst = rv_mplex_slowest(x)) != NULL) {
+		rv_mplex_slow(x, worst);
+		if (worst == st)
+			return n;
+	}
 	if (room > 0)
 		return n < room ? n : room;
-	if (m->e.cfg.user.flags & REEVE_CFG_SLOW_RESET) {
-		rv_mplex_slow(x, st);
-		return n;
-	}
 	m->e.blocked = true;
 	x->blocked_at = m->now;
 	return 0;

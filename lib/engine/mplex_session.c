@@ -3,7 +3,7 @@
 
 #include "lib/engine/mplex_session.h"
 
-#define UNBLOCK 4u /* parsing goes on when this part of a bound is free */
+#define UNBLOCK 4u /* parsing goes on when one part in so many of a bound is free */
 
 static struct rv_mplex *
 mplex(struct rv_engine *e)
@@ -64,35 +64,58 @@ mplex_over(struct rv_mux *m, struct rv_stream *st)
 
 /* --- receive bounds */
 
+/* Bytes unread of streams that may still receive: those of an ended direction do not grow, and to reset their stream
+ * would free nothing.  The sum is only made where it decides. */
+static uint64_t
+growing(const struct rv_mplex *x)
+{
+	uint64_t all = rvq_counter_get(&x->m.e.stats.unread), sum = 0,
+		 max = x->m.e.cfg.user.max_recv;
+	const struct rv_stream *st;
+
+	if (all <= max - max / UNBLOCK && rv_mux_budget(&x->m) < 3)
+		return all;
+	for (uint32_t i = 0; i < x->m.tab.cap; i++) {
+		st = x->m.tab.v[i].st;
+		if (st != NULL && st->rx == RV_RX_OPEN)
+			sum += st->unread;
+	}
+	return sum;
+}
+
+/* At a bound of held memory a stream may go on when nothing is waiting to be read: so a connection lives on behind
+ * handles that the application forgot. */
 uint32_t
 rv_mplex_room(const struct rv_mplex *x, const struct rv_stream *st)
 {
 	const reeve_cfg_t *c = &x->m.e.cfg.user;
-	uint64_t unread = rvq_counter_get(&x->m.e.stats.unread), room;
+	uint64_t sum = growing(x), room;
 
-	if (unread >= c->max_recv || st->unread >= c->max_window || rv_mux_budget(&x->m) >= 3)
+	if (sum >= c->max_recv || st->unread >= c->max_window ||
+	    (sum > 0 && rv_mux_budget(&x->m) >= 3))
 		return 0;
-	room = c->max_recv - unread;
+	room = c->max_recv - sum;
 	return room < c->max_window - st->unread ? (uint32_t)room : c->max_window - st->unread;
 }
 
-static bool
-bounded(const struct rv_mplex *x)
-{
-	const struct rv_stream *st = x->m.body_st;
-	const reeve_cfg_t *c = &x->m.e.cfg.user;
-
-	return st != NULL && st->rx == RV_RX_OPEN &&
-	    (st->unread > c->max_window - c->max_window / UNBLOCK ||
-		rvq_counter_get(&x->m.e.stats.unread) > c->max_recv - c->max_recv / UNBLOCK ||
-		rv_mux_budget(&x->m) >= 3);
-}
-
+/* Parsing waits for a part of the bound, so that a slow reader does not cost a turn for every byte. */
 void
 rv_mplex_recheck(struct rv_mplex *x)
 {
-	if (x->m.e.blocked && !bounded(x))
-		x->m.e.blocked = false;
+	const struct rv_stream *st = x->m.body_st;
+	const reeve_cfg_t *c = &x->m.e.cfg.user;
+	uint64_t sum;
+
+	if (!x->m.e.blocked)
+		return;
+	if (st != NULL && st->rx == RV_RX_OPEN) {
+		sum = growing(x);
+		if (st->unread > c->max_window - c->max_window / UNBLOCK ||
+		    sum > c->max_recv - c->max_recv / UNBLOCK ||
+		    (sum > 0 && rv_mux_budget(&x->m) >= 3))
+			return;
+	}
+	x->m.e.blocked = false;
 }
 
 void
@@ -101,24 +124,28 @@ rv_mplex_slow(struct rv_mplex *x, struct rv_stream *st)
 	struct rv_mux *m = &x->m;
 
 	rv_mux_reset(&m->e, st, 0);
-	if (!(st->flags & RV_ST_CLOSED)) {
-		st->events |= 1u << RV_EV_SLOW;
-		rv_mux_note(m, st);
-	}
-	rv_mplex_recheck(x);
+	rv_mux_forget_unread(m, st);
+	st->events |= 1u << RV_EV_SLOW;
+	rv_mux_note(m, st);
+	/* It has held up the others long enough: any room will do. */
+	if (m->body_st == NULL || m->body_st->rx != RV_RX_OPEN || rv_mplex_room(x, m->body_st) > 0)
+		m->e.blocked = false;
 }
 
-/* Who is to blame: the stream at its own bound, else the one with the most unread bytes. */
-static struct rv_stream *
-slowest(const struct rv_mplex *x)
+/* The stream at its own bound, else the one with the most unread bytes.  Memory that is short may be somebody else's
+ * fault: then only a stream that has much of it. */
+struct rv_stream *
+rv_mplex_slowest(const struct rv_mplex *x)
 {
+	const reeve_cfg_t *c = &x->m.e.cfg.user;
 	struct rv_stream *st = x->m.body_st, *worst = NULL;
+	uint32_t least = growing(x) >= c->max_recv ? 1 : c->max_window / UNBLOCK;
 
-	if (st->unread >= x->m.e.cfg.user.max_window)
+	if (st->unread >= c->max_window)
 		return st;
 	for (uint32_t i = 0; i < x->m.tab.cap; i++) {
 		st = x->m.tab.v[i].st;
-		if (st != NULL && st->rx == RV_RX_OPEN && st->unread > 0 &&
+		if (st != NULL && st->rx == RV_RX_OPEN && st->unread >= least &&
 		    (worst == NULL || st->unread > worst->unread))
 			worst = st;
 	}
@@ -163,6 +190,8 @@ static void
 mplex_stop(struct rv_engine *e, struct rv_stream *st)
 {
 	rv_mux_stop(e, st);
+	if (st->rx == RV_RX_STOPPED) /* what nobody will read holds up nobody */
+		rv_mux_forget_unread(rv_mux_of(e), st);
 	rv_mplex_recheck(mplex(e));
 }
 
@@ -170,6 +199,7 @@ static void
 mplex_reset(struct rv_engine *e, struct rv_stream *st, uint32_t code)
 {
 	rv_mux_reset(e, st, code);
+	rv_mux_forget_unread(rv_mux_of(e), st);
 	rv_mplex_recheck(mplex(e));
 }
 
@@ -197,8 +227,8 @@ mplex_goaway(struct rv_engine *e, uint32_t code)
 static void
 mplex_end(struct rv_engine *e)
 {
-	rv_mux_end(e);
 	e->blocked = false;
+	rv_mux_end(e);
 }
 
 /* --- time */
@@ -226,7 +256,7 @@ mplex_tick(struct rv_engine *e, uint64_t now)
 	rv_mplex_recheck(x); /* a budget that others share may have room again */
 	if (now < slow_deadline(x))
 		return 0;
-	st = slowest(x);
+	st = rv_mplex_slowest(x);
 	if (st != NULL)
 		rv_mplex_slow(x, st);
 	x->blocked_at = now;
@@ -318,6 +348,7 @@ rv_mplex_create(struct rv_engine **out, const struct rv_engine_cfg *cfg)
 		return rc;
 	}
 	x->m.e.ops = &mplex_ops;
+	x->m.e.bounds = true;
 	*out = &x->m.e;
 	return 0;
 }

@@ -2,9 +2,10 @@
  * with yamux is in mux.h.
  *
  * mplex has no credit: a sender sends as fast as the pipe takes it.  What the application does not read is bounded in
- * bytes, per stream (max_window) and for the connection (max_recv).  At a bound the engine stops parsing in the middle of
- * a body (engine.blocked), so nobody's bytes are read; when that has lasted for slow_ms the stream that caused it is
- * reset, at once with REEVE_CFG_SLOW_RESET.  Its bytes so far can be read, then the reason.
+ * bytes, per stream (max_window) and for the connection (max_recv); memory that is held has its bounds too (budget).  At
+ * a bound the engine stops parsing in the middle of a body (engine.blocked), so nobody's bytes are read; when that has
+ * lasted for slow_ms the stream to blame is reset, at once with REEVE_CFG_SLOW_RESET.  Its bytes so far can be read,
+ * then the reason; when memory is short they are dropped.
  *
  * Owner: whoever drives the engine.  Invariant: blocked only while body_st is open for reading and at a bound. */
 #ifndef REEVE_LIB_ENGINE_MPLEX_SESSION_H
@@ -26,6 +27,8 @@ int rv_mplex_fail(struct rv_mplex *x, enum rv_mpmsg msg);
 void rv_mplex_set_next_id(struct rv_engine *e, uint64_t id);
 /* Bytes that the application's side of st may be given now. */
 uint32_t rv_mplex_room(const struct rv_mplex *x, const struct rv_stream *st);
+/* While the body at hand is at a bound: whose reader is to blame, or NULL. */
+struct rv_stream *rv_mplex_slowest(const struct rv_mplex *x);
 /* Reset st because its reader is slow; the application is told. */
 void rv_mplex_slow(struct rv_mplex *x, struct rv_stream *st);
 /* Something has changed: is parsing still stopped? */

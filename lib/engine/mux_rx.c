@@ -157,7 +157,7 @@ rv_mux_notify(struct rv_mux *m)
 			rv_mux_emit(m, st, RV_EV_CLOSING, 0, 0);
 		} else if (st->events & 1u << RV_EV_SLOW) {
 			st->events = 0;
-			rv_mux_emit(m, st, RV_EV_SLOW, 0, 0);
+			rv_mux_emit(m, st, RV_EV_SLOW, rv_mux_budget(m) >= 1, 0);
 		} else {
 			notify_done(m, st);
 		}

@@ -1,4 +1,5 @@
-/* test_nodes_ends.c - two nodes: the last bytes before every kind of end, ends that cross, death of one node. */
+/* test_nodes_ends.c - two nodes with either protocol: the last bytes before every kind of end, ends that cross, death of
+ * one node. */
 #include <config.h>
 
 #include "tests/kit/flow.h"
@@ -16,12 +17,26 @@
 #include <string.h>
 
 static struct rvt_nodes n;
+static uint32_t proto;
+
+/* Loop tests run their rows with yamux, then the same rows with mplex.  The row. */
+static int
+row(int i, int rows)
+{
+	proto = i < rows ? REEVE_YAMUX : REEVE_MPLEX;
+	return i % rows;
+}
 
 static void
 marry(int via)
 {
 	struct rvt_wedding w = {.via = (enum rvt_via)via, .seed = 1, .chunk = 13};
+	reeve_cfg_t cfg;
 
+	reeve_cfg_init(&cfg);
+	cfg.proto = proto;
+	cfg.max_in = 8192; /* with mplex too */
+	w.cfg[0] = w.cfg[1] = &cfg;
 	rvt_marry(&n, &w);
 }
 
@@ -50,13 +65,14 @@ settled_clean(void)
 /* The server writes, closes the stream and the connection; the client reads late, in small pieces. */
 START_TEST(bytes_written_before_the_close_all_arrive)
 {
-	uint32_t size = _i >= RVT_RECHUNK ? 20000 : 300000;
+	int at_row = row(_i, RVT_VIAS);
+	uint32_t size = at_row >= RVT_RECHUNK ? 20000 : 300000;
 	struct rvt_call c = {.kind = RVT_CALL_CLOSE, .timeout_ms = rvt_slow(5000)};
 	struct rvt_flow w = {.kind = RVT_FLOW_WRITE, .total = size, .seed = 1};
 	reeve_stream_t *s[2];
 
 	for (unsigned run = 0; run < 5 * rvt_scale(); run++) {
-		marry(_i);
+		marry(at_row);
 		rvt_stream_pair(&n, 0, s);
 		w.s = s[1];
 		w.key = (uint32_t)reeve_stream_id(s[1]);
@@ -87,12 +103,13 @@ END_TEST
 /* The connection is closed while megabytes are on their way: everything arrives, or the close says that not. */
 START_TEST(close_with_full_queues_flushes_or_tells)
 {
+	int at_row = row(_i, 2 * RVT_RECHUNK);
 	struct rvt_call c = {.kind = RVT_CALL_CLOSE};
 	struct rvt_flow w = {.kind = RVT_FLOW_WRITE, .total = 4u << 20, .seed = 1};
 	struct rvt_flow rd = {.kind = RVT_FLOW_READ, .total = 4u << 20, .seed = 2};
 	reeve_stream_t *s[2];
 
-	marry(_i / 2);
+	marry(at_row / 2);
 	rvt_stream_pair(&n, 0, s);
 	w.s = s[1];
 	rd.s = s[0];
@@ -100,9 +117,9 @@ START_TEST(close_with_full_queues_flushes_or_tells)
 	while (rvt_stats(n.k[0]).bytes_in < 100000)
 		sched_yield();
 	c.c = n.c[1];
-	c.timeout_ms = _i % 2 ? 50 : rvt_slow(5000);
+	c.timeout_ms = at_row % 2 ? 50 : rvt_slow(5000);
 	rvt_call_start(&c);
-	if (_i % 2) { /* nobody reads */
+	if (at_row % 2) { /* nobody reads */
 		ck_assert_int_eq(rvt_call_end(&c), REEVE_ETIMEDOUT);
 		rvt_flow_join(&w);
 		ck_assert(w.rc < 0 || w.done < w.total);
@@ -151,6 +168,7 @@ writer(void *arg)
 
 START_TEST(bytes_accepted_before_the_shut_all_arrive)
 {
+	int at_row = row(_i, 2);
 	static struct rvq_gauge calls;
 	uint8_t *p = malloc(65536);
 	struct writer w[3] = {{.size = 100}, {.size = 1}, {.size = 20000}};
@@ -171,7 +189,7 @@ START_TEST(bytes_accepted_before_the_shut_all_arrive)
 		}
 		while (rvq_gauge_get(&calls) < 5)
 			sched_yield();
-		if (_i)
+		if (at_row)
 			reeve_close(reeve_stream_ref(s[0]));
 		else
 			ck_assert_int_eq(reeve_shut(s[0]), 0);
@@ -180,7 +198,7 @@ START_TEST(bytes_accepted_before_the_shut_all_arrive)
 		ck_assert_int_eq(k, 0);
 		for (unsigned i = 0; i < 3; i++) {
 			pthread_join(w[i].thread, NULL);
-			ck_assert_int_eq(w[i].rc, _i ? REEVE_ECLOSED : REEVE_ESHUT);
+			ck_assert_int_eq(w[i].rc, at_row ? REEVE_ECLOSED : REEVE_ESHUT);
 			sum += w[i].done;
 		}
 		ck_assert_uint_eq(got, sum);
@@ -195,19 +213,20 @@ END_TEST
 /* Three small messages, then (a) close, (b) let go. */
 START_TEST(letting_go_does_not_overtake_the_bytes)
 {
+	int at_row = row(_i, 2 * RVT_VIAS);
 	reeve_stream_t *s[2];
 	uint8_t p[64];
 	reeve_ssize got;
 	uint64_t before;
 	size_t sum;
 
-	marry(_i / 2);
+	marry(at_row / 2);
 	for (unsigned run = 0; run < 100 * rvt_scale(); run++) {
 		rvt_stream_pair(&n, (int)(run % 2), s);
 		before = rvt_stats(n.k[1]).bytes_in;
 		for (unsigned i = 0; i < 3; i++)
 			rvt_want_write(s[0], 11, 11 * i);
-		if (_i % 2) {
+		if (at_row % 2) {
 			reeve_stream_unref(s[0]);
 		} else {
 			ck_assert_int_eq(reeve_shut(s[0]), 0);
@@ -220,7 +239,7 @@ START_TEST(letting_go_does_not_overtake_the_bytes)
 		while ((got = reeve_read(s[1], p, sizeof(p))) > 0)
 			sum += (size_t)got;
 		ck_assert_uint_eq(sum, 33);
-		ck_assert_int_eq(got, _i % 2 ? REEVE_ERESET : 0);
+		ck_assert_int_eq(got, at_row % 2 ? REEVE_ERESET : 0);
 		reeve_close(s[1]);
 	}
 	settled(0);
@@ -232,12 +251,13 @@ END_TEST
 /* A request, half-close, and a long answer. */
 START_TEST(request_and_answer_over_one_stream)
 {
-	uint32_t size = _i >= RVT_RECHUNK ? 20000 : 1u << 20;
+	int at_row = row(_i, RVT_VIAS);
+	uint32_t size = at_row >= RVT_RECHUNK ? 20000 : 1u << 20;
 	struct rvt_flow w = {.kind = RVT_FLOW_WRITE, .total = size, .seed = 1};
 	reeve_stream_t *s[2];
 	uint8_t byte = 0;
 
-	marry(_i);
+	marry(at_row);
 	rvt_stream_pair(&n, 0, s);
 	rvt_want_write(s[0], 1000, 0);
 	ck_assert_int_eq(reeve_shut(s[0]), 0);
@@ -299,13 +319,14 @@ closer(void *arg)
 
 START_TEST(ends_that_cross_leave_nothing)
 {
-	unsigned count = _i % 2 ? 20 * rvt_scale() : 500 * rvt_scale();
+	int at_row = row(_i, 2 * RVT_RECHUNK);
+	unsigned count = at_row % 2 ? 20 * rvt_scale() : 500 * rvt_scale();
 	reeve_stream_t **s = calloc(2 * (size_t)count, sizeof(*s)), *pair[2];
 	struct closer c[2];
 	pthread_barrier_t at;
 	pthread_t t[2];
 
-	marry(_i / 2);
+	marry(at_row / 2);
 	pthread_barrier_init(&at, NULL, 2);
 	for (unsigned i = 0; i < count; i++) {
 		rvt_stream_pair(&n, (int)(i % 2), pair);
@@ -313,7 +334,7 @@ START_TEST(ends_that_cross_leave_nothing)
 		s[2 * i + 1] = pair[1];
 	}
 	for (unsigned i = 0; i < 2; i++) {
-		c[i] = (struct closer){&at, s, count, i, _i % 2 != 0, 0};
+		c[i] = (struct closer){&at, s, count, i, at_row % 2 != 0, 0};
 		ck_assert_int_eq(pthread_create(&t[i], NULL, closer, &c[i]), 0);
 	}
 	for (unsigned i = 0; i < 2; i++) {
@@ -342,13 +363,14 @@ ended(int end)
 /* Threads asleep in every kind of call, two of each. */
 START_TEST(death_of_a_node_wakes_the_other)
 {
+	int at_row = row(_i, 2 * RVT_VIAS);
 	struct rvt_call c[8];
 	reeve_stream_t *s[2], *t[2];
 	static uint8_t byte;
 	void *big = calloc(1, 1u << 20);
 	int rc = REEVE_EEND;
 
-	marry(_i / 2);
+	marry(at_row / 2);
 	rvt_stream_pair(&n, 0, s);
 	rvt_stream_pair(&n, 1, t);
 	for (unsigned i = 0; i < 8; i++) {
@@ -366,7 +388,7 @@ START_TEST(death_of_a_node_wakes_the_other)
 	}
 	for (unsigned i = 0; i < 8; i++)
 		rvt_call_asleep(&c[i]);
-	if (_i % 2) {
+	if (at_row % 2) {
 		ck_assert_int_eq(reeve_abort(n.k[1], 0), 0);
 		ended(1);
 	} else {
@@ -374,9 +396,9 @@ START_TEST(death_of_a_node_wakes_the_other)
 		n.c[1] = NULL;
 	}
 	/* A socket that is closed with bytes of ours in it is reset: but then that is everybody's answer. */
-	if (_i / 2 >= RVT_UNIX && rvt_call_end(&c[0]) != REEVE_EEND)
+	if (at_row / 2 >= RVT_UNIX && rvt_call_end(&c[0]) != REEVE_EEND)
 		rc = REEVE_ESYS_BASE - ECONNRESET;
-	for (unsigned i = _i / 2 >= RVT_UNIX; i < 8; i++) {
+	for (unsigned i = at_row / 2 >= RVT_UNIX; i < 8; i++) {
 		if (i % 4 == 1) /* what was accepted before, if any */
 			ck_assert(rvt_call_end(&c[i]) > 0 || c[i].rc == rc);
 		else
@@ -398,14 +420,15 @@ END_TEST
 /* Shutting a runtime down closes its connections gracefully. */
 START_TEST(shutdown_of_a_runtime_loses_nothing)
 {
+	int at_row = row(_i, RVT_VIAS);
 	reeve_stream_t *s[2], *late = NULL;
 
-	marry(_i);
+	marry(at_row);
 	rvt_stream_pair(&n, 0, s);
 	rvt_want_write(s[1], 10000, 0);
 	reeve_close(s[1]);
 	reeve_close(reeve_stream_ref(s[0])); /* as if read: both directions end */
-	if (_i == RVT_PAIR) {
+	if (at_row == RVT_PAIR) {
 		ck_assert_int_eq(reeve_rt_shutdown(n.rt[0], rvt_slow(5000)), 0);
 	} else {
 		ck_assert_int_eq(reeve_rt_shutdown(n.rt[1], rvt_slow(5000)), 0);
@@ -417,11 +440,11 @@ START_TEST(shutdown_of_a_runtime_loses_nothing)
 }
 END_TEST
 
-RVT_MAIN_TABLE("nodes_ends", {&bytes_written_before_the_close_all_arrive, RVT_VIAS},
-    {&close_with_full_queues_flushes_or_tells, 2 * RVT_RECHUNK},
-    {&bytes_accepted_before_the_shut_all_arrive, 2},
-    {&letting_go_does_not_overtake_the_bytes, 2 * RVT_VIAS},
-    {&request_and_answer_over_one_stream, RVT_VIAS},
-    {&ends_that_cross_leave_nothing, 2 * RVT_RECHUNK},
-    {&death_of_a_node_wakes_the_other, 2 * RVT_VIAS},
-    {&shutdown_of_a_runtime_loses_nothing, RVT_VIAS})
+RVT_MAIN_TABLE("nodes_ends", {&bytes_written_before_the_close_all_arrive, 2 * RVT_VIAS},
+    {&close_with_full_queues_flushes_or_tells, 4 * RVT_RECHUNK},
+    {&bytes_accepted_before_the_shut_all_arrive, 2 * 2},
+    {&letting_go_does_not_overtake_the_bytes, 4 * RVT_VIAS},
+    {&request_and_answer_over_one_stream, 2 * RVT_VIAS},
+    {&ends_that_cross_leave_nothing, 4 * RVT_RECHUNK},
+    {&death_of_a_node_wakes_the_other, 4 * RVT_VIAS},
+    {&shutdown_of_a_runtime_loses_nothing, 2 * RVT_VIAS})

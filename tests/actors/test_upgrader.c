@@ -4,7 +4,7 @@
 #include "actors/runtime.h"
 #include "actors/upgrader.h"
 #include "lib/buf/slice.h"
-#include "tests/kit/raw.h"
+#include "tests/kit/mplex_peer.h"
 #include "tests/kit/run.h"
 #include "tests/kit/wire.h"
 
@@ -72,6 +72,41 @@ START_TEST(bytes_read_ahead_come_first)
 }
 END_TEST
 
+/* mplex stops parsing at a bound: inside what was read ahead too, and nothing overtakes it. */
+START_TEST(bytes_read_ahead_wait_for_a_slow_reader)
+{
+	struct rva_upgrade up = begin();
+	struct rvt_bytes wire = {0};
+	struct rvt_mp_run run = {0, 8192, 0};
+	struct rv_chain unread;
+	reeve_stream_t *s;
+	reeve_conn_t *c;
+	reeve_cfg_t cfg;
+
+	rvt_mpp_cfg(&cfg);
+	cfg.max_window = 16384;
+	cfg.slow_ms = REEVE_OFF;
+	up.cfg = &cfg;
+	rvt_mp_put(&wire, RVT_MP_OPEN, 0, 0);
+	for (; run.from < 20 * 8192; run.from += 8192)
+		rvt_mp_data_of(&wire, RVT_MP_DATA_I, 0, run);
+	rvt_mp_put(&wire, RVT_MP_CLOSE_I, 0, 0);
+	rv_chain_init(&unread);
+	put_chain(&unread, wire.p, 100000, 10000);
+	up.unread = &unread;
+	ck_assert_int_eq(rva_upgrade(&c, &up), 0);
+	ck_assert_int_eq(write(fd[1], wire.p + 100000, wire.n - 100000), (int)(wire.n - 100000));
+	ck_assert_int_eq(reeve_accept(reeve_conn_ctl(c), &s, rvt_slow(5000)), 0);
+	rvt_want_read(s, 20 * 8192, 0);
+	rvt_want_rc(s, 0);
+	reeve_close(s);
+	reeve_conn_destroy(c);
+	reeve_rt_destroy(rt);
+	close(fd[1]);
+	rvt_bytes_fini(&wire);
+}
+END_TEST
+
 START_TEST(filter_is_refused_and_the_transport_stays)
 {
 	struct rva_upgrade up = begin();
@@ -90,5 +125,5 @@ START_TEST(filter_is_refused_and_the_transport_stays)
 }
 END_TEST
 
-RVT_MAIN_TABLE(
-    "upgrader", {&bytes_read_ahead_come_first, 4}, {&filter_is_refused_and_the_transport_stays, 0})
+RVT_MAIN_TABLE("upgrader", {&bytes_read_ahead_come_first, 4},
+    {&bytes_read_ahead_wait_for_a_slow_reader, 0}, {&filter_is_refused_and_the_transport_stays, 0})

@@ -64,11 +64,21 @@ rvt_duo_stream(struct rvt_duo *d)
 }
 
 void
+rvt_duo_begin(struct rvt_duo *d, int mplex)
+{
+	reeve_cfg_t cfg;
+
+	reeve_cfg_init(&cfg);
+	cfg.proto = mplex ? REEVE_MPLEX : REEVE_YAMUX;
+	rvt_duo_rt(d, 2);
+	rvt_duo_conns(d, &cfg);
+	rvt_duo_stream(d);
+}
+
+void
 rvt_duo_start(struct rvt_duo *d)
 {
-	rvt_duo_rt(d, 2);
-	rvt_duo_conns(d, NULL);
-	rvt_duo_stream(d);
+	rvt_duo_begin(d, 0);
 }
 
 void

@@ -26,6 +26,8 @@ void rvt_duo_conns(struct rvt_duo *d, const reeve_cfg_t *cfg);
 void rvt_duo_stream(struct rvt_duo *d);
 /* One of each, with defaults. */
 void rvt_duo_start(struct rvt_duo *d);
+/* The same with mplex, or not. */
+void rvt_duo_begin(struct rvt_duo *d, int mplex);
 /* Let go of what is left; everything came back to the allocator. */
 void rvt_duo_end(struct rvt_duo *d);
 

@@ -1,5 +1,6 @@
 /* engine_rig.h - one engine on a bench: bytes and requests go in by hand, frames and events are
- * looked at one by one. */
+ * looked at one by one.  It serves both protocols; what is of yamux's frames is here, of mplex's in
+ * mplex_rig.h. */
 #ifndef REEVE_TESTS_KIT_ENGINE_RIG_H
 #define REEVE_TESTS_KIT_ENGINE_RIG_H
 
@@ -24,12 +25,12 @@ int rvt_run_tcase(const char *name, TCase *t);
 /* What a test knows of a stream, also after its record is gone. */
 struct rvt_seen {
 	struct rv_stream *st; /* NULL: gone */
-	uint32_t id;
-	uint64_t got;    /* bytes delivered, content checked */
-	uint64_t taken;  /* reported taken */
-	uint64_t queued; /* given to send */
-	uint64_t out;    /* bytes of bodies that rvt_want has seen */
-	bool opened, fin, rst, gone, ended, refused, closing;
+	uint64_t id;          /* mplex: the key */
+	uint64_t got;         /* bytes delivered, content checked */
+	uint64_t taken;       /* reported taken */
+	uint64_t queued;      /* given to send */
+	uint64_t out;         /* bytes of bodies that rvt_want has seen */
+	bool opened, fin, rst, gone, ended, refused, closing, slow, dropped;
 	uint32_t code;
 };
 
@@ -60,7 +61,7 @@ struct rvt_rig {
 
 /* Defaults, before rvt_rig_init. */
 void rvt_cfg(reeve_cfg_t *cfg);
-/* The first ping has been sent and is not answered.  cfg NULL: defaults. */
+/* yamux: the first ping has been sent and is not answered.  cfg NULL: defaults. */
 void rvt_rig_init(struct rvt_rig *r, int role, const reeve_cfg_t *cfg, struct rv_budget *budget);
 /* The same in two steps, for tests of the allocator: 0 or REEVE_ENOMEM. */
 int rvt_rig_start(struct rvt_rig *r, int role, const reeve_cfg_t *cfg, struct rv_budget *budget);
@@ -87,7 +88,7 @@ struct rv_stream *rvt_outbound(struct rvt_rig *r);
 void rvt_send(struct rvt_rig *r, struct rv_stream *st, uint32_t n);
 /* What is known of the newest stream with that id, or NULL; and of a stream that a test opened
  * itself. */
-struct rvt_seen *rvt_seen(struct rvt_rig *r, uint32_t id);
+struct rvt_seen *rvt_seen(struct rvt_rig *r, uint64_t id);
 void rvt_see(struct rvt_rig *r, struct rv_stream *st);
 
 /* The next frame out is this one (DATA: its body is checked by content). */
@@ -95,7 +96,7 @@ void rvt_want(struct rvt_rig *r, unsigned type, unsigned flags, uint32_t id, uin
 /* Nothing more has come out. */
 void rvt_want_none(struct rvt_rig *r);
 /* The next event is this one. */
-struct rv_event rvt_event(struct rvt_rig *r, enum rv_ev_kind kind, uint32_t id);
+struct rv_event rvt_event(struct rvt_rig *r, enum rv_ev_kind kind, uint64_t id);
 void rvt_no_event(struct rvt_rig *r);
 
 #endif

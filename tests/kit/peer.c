@@ -146,6 +146,19 @@ rvt_peer_data(struct rvt_peer *p, unsigned flags, uint32_t id, uint32_t n, uint6
 	rvt_peer_send(p);
 }
 
+bool
+rvt_peer_more(struct rvt_peer *p)
+{
+	uint64_t deadline = rvt_now_ms() + (uint64_t)rvt_slow(RVT_WAIT_MS);
+
+	while (!receive(p)) {
+		if (p->end)
+			return false;
+		wait_for(p, POLLIN, deadline);
+	}
+	return true;
+}
+
 /* The next frame of any kind; false: the end. */
 static bool
 next_any(struct rvt_peer *p, struct rvt_frame *f)
