@@ -468,52 +468,8 @@ START_TEST(failure_leaves_the_descriptor_to_the_caller)
 }
 END_TEST
 
-static int
-sndbuf(int fd)
-{
-	int v = 0;
-	socklen_t len = sizeof(v);
-
-	ck_assert_int_eq(getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &v, &len), 0);
-	return v;
-}
-
-/* The kernel doubles what it is given, and leaves to us what nobody chose. */
-START_TEST(a_near_peer_gets_a_bounded_send_buffer)
-{
-	struct rv_transport *a[2];
-	struct tcp_info info = {0};
-	socklen_t len = sizeof(info);
-	int fd;
-
-	begin(a, rvt_tcp_pair);
-	fd = a[0]->ops->fd(a[0]);
-	ck_assert_int_eq(getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len), 0);
-	if (info.tcpi_rtt > 0 && info.tcpi_rtt < RV_NEAR_SNDBUF / RV_NEAR_SNDBUF_PER_US)
-		ck_assert_int_eq(sndbuf(fd), 2 * RV_NEAR_SNDBUF);
-	a[0]->ops->close(a[0]);
-	a[1]->ops->close(a[1]);
-	end();
-}
-END_TEST
-
-START_TEST(a_send_buffer_that_was_chosen_stays)
-{
-	int v[2], chosen = 100000, was;
-
-	rvt_tcp_pair(v);
-	ck_assert_int_eq(setsockopt(v[0], SOL_SOCKET, SO_SNDBUF, &chosen, sizeof(chosen)), 0);
-	was = sndbuf(v[0]);
-	rv_fd_tune_tcp(v[0]);
-	ck_assert_int_eq(sndbuf(v[0]), was);
-	close(v[0]);
-	close(v[1]);
-}
-END_TEST
-
 RVT_MAIN("fd", &descriptor_is_made_ready, &nothing_there_and_no_room_are_eagain,
     &partial_reads_and_writes_lose_nothing, &end_comes_after_the_last_bytes,
     &writing_to_a_closed_peer_is_an_error_and_no_signal, &reset_is_told_as_a_system_error,
     &interrupted_calls_are_repeated, &edge_tells_what_a_short_read_left_out,
-    &pipe_works_and_its_sigpipe_can_be_blocked, &a_near_peer_gets_a_bounded_send_buffer,
-    &a_send_buffer_that_was_chosen_stays, &failure_leaves_the_descriptor_to_the_caller)
+    &pipe_works_and_its_sigpipe_can_be_blocked, &failure_leaves_the_descriptor_to_the_caller)
