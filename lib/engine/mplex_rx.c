@@ -97,7 +97,7 @@ allowed(struct rv_mplex *x, uint32_t n)
 	if (st == NULL || st->rx != RV_RX_OPEN)
 		return n;
 	while ((room = rv_mplex_room(x, st)) == 0 && (m->e.cfg.user.flags & REEVE_CFG_SLOW_RESET) &&
-	    (worst = rv_mplex_slowest(x)) != NULL) {
+	    (worst = rv_mplex_slowest(x, rv_mplex_bound(x))) != NULL) {
 		rv_mplex_slow(x, worst);
 		if (worst == st)
 			return n;
@@ -105,6 +105,7 @@ allowed(struct rv_mplex *x, uint32_t n)
 	if (room > 0)
 		return n < room ? n : room;
 	m->e.blocked = true;
+	x->bound = rv_mplex_bound(x);
 	x->blocked_at = m->now;
 	return 0;
 }

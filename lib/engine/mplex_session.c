@@ -98,23 +98,29 @@ rv_mplex_room(const struct rv_mplex *x, const struct rv_stream *st)
 	return room < c->max_window - st->unread ? (uint32_t)room : c->max_window - st->unread;
 }
 
-/* Parsing waits for a part of the bound, so that a slow reader does not cost a turn for every byte. */
+enum rv_mp_bound
+rv_mplex_bound(const struct rv_mplex *x)
+{
+	if (x->m.body_st->unread >= x->m.e.cfg.user.max_window)
+		return RV_MP_STREAM;
+	return growing(x) >= x->m.e.cfg.user.max_recv ? RV_MP_CONN : RV_MP_MEMORY;
+}
+
+/* Parsing waits for a part of the bound that stopped it, so that a slow reader does not cost a turn for every byte. */
 void
 rv_mplex_recheck(struct rv_mplex *x)
 {
 	const struct rv_stream *st = x->m.body_st;
 	const reeve_cfg_t *c = &x->m.e.cfg.user;
-	uint64_t sum;
 
 	if (!x->m.e.blocked)
 		return;
-	if (st != NULL && st->rx == RV_RX_OPEN) {
-		sum = growing(x);
-		if (st->unread > c->max_window - c->max_window / UNBLOCK ||
-		    sum > c->max_recv - c->max_recv / UNBLOCK ||
-		    (sum > 0 && rv_mux_budget(&x->m) >= 3))
-			return;
-	}
+	if (st != NULL && st->rx == RV_RX_OPEN &&
+	    (rv_mplex_room(x, st) == 0 ||
+		(x->bound == RV_MP_STREAM &&
+		    st->unread > c->max_window - c->max_window / UNBLOCK) ||
+		(x->bound == RV_MP_CONN && growing(x) > c->max_recv - c->max_recv / UNBLOCK)))
+		return;
 	x->m.e.blocked = false;
 }
 
@@ -124,7 +130,6 @@ rv_mplex_slow(struct rv_mplex *x, struct rv_stream *st)
 	struct rv_mux *m = &x->m;
 
 	rv_mux_reset(&m->e, st, 0);
-	rv_mux_forget_unread(m, st);
 	st->events |= 1u << RV_EV_SLOW;
 	rv_mux_note(m, st);
 	/* It has held up the others long enough: any room will do. */
@@ -135,14 +140,13 @@ rv_mplex_slow(struct rv_mplex *x, struct rv_stream *st)
 /* The stream at its own bound, else the one with the most unread bytes.  Memory that is short may be somebody else's
  * fault: then only a stream that has much of it. */
 struct rv_stream *
-rv_mplex_slowest(const struct rv_mplex *x)
+rv_mplex_slowest(const struct rv_mplex *x, enum rv_mp_bound bound)
 {
-	const reeve_cfg_t *c = &x->m.e.cfg.user;
-	struct rv_stream *st = x->m.body_st, *worst = NULL;
-	uint32_t least = growing(x) >= c->max_recv ? 1 : c->max_window / UNBLOCK;
+	uint32_t least = bound == RV_MP_CONN ? 1 : x->m.e.cfg.user.max_window / UNBLOCK;
+	struct rv_stream *st, *worst = NULL;
 
-	if (st->unread >= c->max_window)
-		return st;
+	if (bound == RV_MP_STREAM)
+		return x->m.body_st;
 	for (uint32_t i = 0; i < x->m.tab.cap; i++) {
 		st = x->m.tab.v[i].st;
 		if (st != NULL && st->rx == RV_RX_OPEN && st->unread >= least &&
@@ -199,7 +203,6 @@ static void
 mplex_reset(struct rv_engine *e, struct rv_stream *st, uint32_t code)
 {
 	rv_mux_reset(e, st, code);
-	rv_mux_forget_unread(rv_mux_of(e), st);
 	rv_mplex_recheck(mplex(e));
 }
 
@@ -256,7 +259,7 @@ mplex_tick(struct rv_engine *e, uint64_t now)
 	rv_mplex_recheck(x); /* a budget that others share may have room again */
 	if (now < slow_deadline(x))
 		return 0;
-	st = rv_mplex_slowest(x);
+	st = rv_mplex_slowest(x, x->bound);
 	if (st != NULL)
 		rv_mplex_slow(x, st);
 	x->blocked_at = now;

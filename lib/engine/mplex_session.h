@@ -15,10 +15,14 @@
 #include "lib/engine/mplex_msg.h"
 #include "lib/engine/mux.h"
 
+/* Why parsing stops: a stream's bound, the connection's, that of held memory. */
+enum rv_mp_bound { RV_MP_STREAM, RV_MP_CONN, RV_MP_MEMORY };
+
 struct rv_mplex {
 	struct rv_mux m; /* first */
 	uint32_t hdr_have;
 	uint8_t hdr[RV_MP_HDR_MAX];
+	enum rv_mp_bound bound; /* while blocked */
 	uint64_t blocked_at;
 };
 
@@ -27,8 +31,10 @@ int rv_mplex_fail(struct rv_mplex *x, enum rv_mpmsg msg);
 void rv_mplex_set_next_id(struct rv_engine *e, uint64_t id);
 /* Bytes that the application's side of st may be given now. */
 uint32_t rv_mplex_room(const struct rv_mplex *x, const struct rv_stream *st);
-/* While the body at hand is at a bound: whose reader is to blame, or NULL. */
-struct rv_stream *rv_mplex_slowest(const struct rv_mplex *x);
+/* The body at hand is at a bound: at which. */
+enum rv_mp_bound rv_mplex_bound(const struct rv_mplex *x);
+/* Whose reader is to blame for it, or NULL. */
+struct rv_stream *rv_mplex_slowest(const struct rv_mplex *x, enum rv_mp_bound bound);
 /* Reset st because its reader is slow; the application is told. */
 void rv_mplex_slow(struct rv_mplex *x, struct rv_stream *st);
 /* Something has changed: is parsing still stopped? */

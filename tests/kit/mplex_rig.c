@@ -61,6 +61,35 @@ rvt_mp_feed_data(struct rvt_rig *r, uint64_t id, uint32_t n, uint64_t from)
 	rvt_mp_feed(r);
 }
 
+uint64_t
+rvt_mp_got(struct rvt_rig *r, uint64_t id)
+{
+	struct rvt_seen *s = rvt_seen(r, rvt_mp_key(id, false));
+
+	ck_assert_ptr_nonnull(s);
+	return s->got;
+}
+
+uint64_t
+rvt_mp_unread(const struct rvt_rig *r)
+{
+	return rvq_counter_get(&r->e->stats.unread);
+}
+
+void
+rvt_mp_tick(struct rvt_rig *r, uint64_t ms)
+{
+	r->now += ms * 1000;
+	ck_assert_int_eq(r->e->ops->tick(r->e, r->now), 0);
+}
+
+void
+rvt_mp_go_on(struct rvt_rig *r)
+{
+	rvt_notify(r);
+	rvt_mp_feed(r);
+}
+
 void
 rvt_mp_want(struct rvt_rig *r, unsigned flag, uint64_t id, uint32_t len)
 {

@@ -21,6 +21,13 @@ struct rv_stream *rvt_mp_outbound(struct rvt_rig *r);
 void rvt_mp_feed_data(struct rvt_rig *r, uint64_t id, uint32_t n, uint64_t from);
 /* Fed what is in r->in; no error. */
 void rvt_mp_feed(struct rvt_rig *r);
+/* Bytes of the peer's stream id that were delivered; bytes of the connection that are unread. */
+uint64_t rvt_mp_got(struct rvt_rig *r, uint64_t id);
+uint64_t rvt_mp_unread(const struct rvt_rig *r);
+/* Time passes and is looked at. */
+void rvt_mp_tick(struct rvt_rig *r, uint64_t ms);
+/* What waits in r->in is parsed again. */
+void rvt_mp_go_on(struct rvt_rig *r);
 /* The next frame out is this one (data: its body is checked by content). */
 void rvt_mp_want(struct rvt_rig *r, unsigned flag, uint64_t id, uint32_t len);
 void rvt_mp_want_none(struct rvt_rig *r);

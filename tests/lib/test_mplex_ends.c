@@ -146,6 +146,7 @@ START_TEST(opening_travels_with_the_first_bytes)
 	r.e->ops->close(r.e, st, false, r.now);
 	(void)r.e->ops->drain(r.e, r.g, r.now);
 	ck_assert_int_eq(r.g->niov, 1);
+	ck_assert(!r.e->ops->has_output(r.e));
 	rvt_drain(&r, 0);
 	rvt_mp_want(&r, RVT_MP_OPEN, 0, 0);
 	rvt_mp_want(&r, RVT_MP_DATA_I, 0, 2);

@@ -24,22 +24,6 @@ teardown(void)
 	rvt_rig_fini(&r);
 }
 
-static uint64_t
-got(uint64_t id)
-{
-	struct rvt_seen *s = rvt_seen(&r, rvt_mp_key(id, false));
-
-	ck_assert_ptr_nonnull(s);
-	return s->got;
-}
-
-static void
-tick(uint64_t ms)
-{
-	r.now += ms * 1000;
-	ck_assert_int_eq(r.e->ops->tick(r.e, r.now), 0);
-}
-
 /* --- memory that is short */
 
 static void
@@ -70,15 +54,16 @@ START_TEST(short_memory_is_waited_for)
 	rvq_gauge_add(&budget->held, 1000000); /* by others */
 	rvt_mp_feed_data(&r, 0, 10000, 10000);
 	ck_assert(r.e->blocked);
-	ck_assert_uint_eq(got(0), 10000);
-	tick(5000); /* it has too little to be blamed */
+	ck_assert_uint_eq(rvt_mp_got(&r, 0), 10000);
+	rvt_mp_tick(&r, 5000); /* it has too little to be blamed */
 	ck_assert(r.e->blocked);
+	ck_assert_uint_eq(r.e->ops->next_deadline(r.e), r.now + 5000000);
 	rvt_no_event(&r);
 	rvq_gauge_sub(&budget->held, 1000000);
-	tick(1);
+	rvt_mp_tick(&r, 1);
 	ck_assert(!r.e->blocked);
 	rvt_mp_feed(&r);
-	ck_assert_uint_eq(got(0), 20000);
+	ck_assert_uint_eq(rvt_mp_got(&r, 0), 20000);
 	budget_back(0);
 }
 END_TEST
@@ -93,7 +78,7 @@ START_TEST(short_memory_resets_who_has_much_and_drops_it)
 	rvq_gauge_add(&budget->held, 1000000);
 	rvt_mp_feed_data(&r, 1, 100, 100);
 	ck_assert(r.e->blocked);
-	tick(5000);
+	rvt_mp_tick(&r, 5000);
 	rvt_notify(&r);
 	ck_assert_uint_ne(rvt_event(&r, RV_EV_SLOW, 2).n, 0);
 	rvt_no_event(&r);
@@ -111,7 +96,7 @@ START_TEST(who_reads_goes_on_without_memory)
 	rvq_gauge_add(&budget->held, 1000000);
 	for (unsigned i = 0; i < 10; i++) {
 		rvt_mp_feed_data(&r, 0, 1000, 1000 * i);
-		ck_assert_uint_eq(got(0), 1000 * (i + 1));
+		ck_assert_uint_eq(rvt_mp_got(&r, 0), 1000 * (i + 1));
 		ck_assert(!r.e->blocked);
 		r.e->ops->consumed(r.e, st, 1000, r.now);
 	}
