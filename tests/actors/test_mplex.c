@@ -8,7 +8,6 @@
 #include "tests/kit/node.h"
 #include "tests/kit/run.h"
 
-#include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
 
@@ -115,7 +114,6 @@ START_TEST(reader_that_keeps_up_loses_nothing)
 }
 END_TEST
 
-/* Whatever ends the stream lets the others go on, without a time limit. */
 enum { BY_READ, BY_CLOSE, BY_STOP, BY_RESET, BY_DROP, BY_ASYNC, BYS };
 
 START_TEST(end_of_the_slow_stream_lets_the_others_go_on)
@@ -170,7 +168,6 @@ START_TEST(end_of_the_slow_stream_lets_the_others_go_on)
 }
 END_TEST
 
-/* Nobody reads any of 40 streams, which each stay below their own bound. */
 START_TEST(bound_of_the_connection_does_not_stop_it_for_ever)
 {
 	uint32_t frame = _i ? 100 : 65536;
@@ -241,7 +238,6 @@ END_TEST
 
 /* --- memory that a runtime's connections share */
 
-/* Two connections of one runtime, each a pair with one stream. */
 struct pair {
 	reeve_conn_t *c[2];
 	reeve_stream_t *s[2];
@@ -266,7 +262,6 @@ pair_end(struct pair *p)
 	}
 }
 
-/* Until the deadline, to a peer that does not read. */
 static void
 write_all(reeve_stream_t *s)
 {
@@ -390,7 +385,6 @@ START_TEST(end_of_the_pipe_is_clean_between_frames_only)
 }
 END_TEST
 
-/* Everything that was accepted leaves before the end. */
 START_TEST(graceful_close_loses_nothing)
 {
 	struct rvt_call c = {.kind = RVT_CALL_CLOSE, .timeout_ms = rvt_slow(5000)};
@@ -473,19 +467,26 @@ START_TEST(ping_is_not_supported_and_goaway_says_nothing)
 }
 END_TEST
 
-/* What may be held follows the protocol that was chosen. */
 START_TEST(chosen_protocol_has_its_own_bounds)
 {
-	reeve_upgrade_t up = {.size = sizeof(up), .muxers = {_i ? REEVE_MPLEX : REEVE_YAMUX}};
-	struct rvt_wedding w = {.via = RVT_MEMORY, .cfg = {&cfg, &cfg}};
+	reeve_upgrade_t up[2] = {
+	    {.size = sizeof(up[0]), .muxers = {_i ? REEVE_MPLEX : REEVE_YAMUX}},
+	    {.size = sizeof(up[0]), .muxers = {_i ? REEVE_YAMUX : REEVE_MPLEX}}};
+	reeve_cfg_t both[2];
+	struct rvt_wedding w = {.via = RVT_MEMORY, .cfg = {&both[0], &both[1]}};
 	struct rvt_nodes n;
 
-	reeve_cfg_init(&cfg);
-	cfg.upgrade = &up;
+	for (int i = 0; i < 2; i++) {
+		reeve_cfg_init(&both[i]);
+		both[i].upgrade = &up[i];
+	}
+	up[1].muxers[1] = up[0].muxers[0];
 	rvt_marry(&n, &w);
-	ck_assert_int_eq(reeve_ready(n.k[0], rvt_slow(RVT_WAIT_MS)), 0);
-	ck_assert_int_eq(reeve_proto(n.k[0]), _i ? REEVE_MPLEX : REEVE_YAMUX);
-	ck_assert_uint_eq(n.c[0]->budget->limit, _i ? 16u << 20 : 256u << 20);
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(reeve_ready(n.k[i], rvt_slow(RVT_WAIT_MS)), 0);
+		ck_assert_int_eq(reeve_proto(n.k[i]), _i ? REEVE_MPLEX : REEVE_YAMUX);
+		ck_assert_uint_eq(n.c[i]->budget->limit, _i ? 16u << 20 : 256u << 20);
+	}
 	rvt_divorce(&n);
 }
 END_TEST
