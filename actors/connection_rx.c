@@ -90,6 +90,11 @@ on_end(struct reeve_conn *c, int rc)
 {
 	int cut;
 
+	/* A GO_AWAY with a code came before it, in this turn: that is why the transport ends. */
+	if (c->engine->reason.rc == REEVE_EGOAWAY) {
+		rva_conn_end(c, REEVE_EGOAWAY, REEVE_BY_PEER, c->engine->reason.id);
+		return;
+	}
 	/* A pipe that broke under our writes because the peer has closed ended by that: what could not be sent any
 	 * more is told by the streams that have not ended. */
 	if (rc == 0 && c->write_error != 0 && c->write_error != REEVE_ESYS_BASE - EPIPE &&

@@ -103,6 +103,7 @@ next_gather(struct reeve_conn *c)
 	}
 	rv_gather_reset(c->gather);
 	c->gather->limit = c->gather_limit;
+	c->gather->turn = c->gather_limit < RV_GATHER_BYTES ? RV_TURN : RV_TURN_FAST;
 	c->gather_at = c->w->now;
 	c->gather_stalled = false;
 	return c->engine->ops->drain(c->engine, c->gather, c->w->now) > 0;

@@ -53,6 +53,7 @@ struct rva_port {
 	struct rvq_parker writers;  /* asleep: no budget or no room in the ring */
 	/* writing: owner */
 	struct rvq_cell64 taken; /* total; put by the substream */
+	struct rvq_cell32 dry;   /* no more is taken until credit comes; put after taken */
 	uint64_t drained;        /* total given to the connection */
 	uint32_t head_off;       /* bytes of the ring's first block already given */
 	/* rings */
@@ -99,7 +100,7 @@ bool rva_port_pull_back(struct reeve_stream *s, struct rva_port *p);
 /* What an operation is told that cannot read because a thread does: REEVE_EBUSY, or the answer behind what was read. */
 int rva_port_busy(struct reeve_stream *s, struct rva_port *p);
 bool rva_port_unread(const struct rva_port *p); /* was something pushed that was not consumed? */
-void rva_port_taken(struct reeve_stream *s, struct rva_port *p, uint32_t n);
+void rva_port_taken(struct reeve_stream *s, struct rva_port *p, uint32_t n, bool dry);
 bool rva_port_quiet(struct reeve_stream *s, struct rva_port *p); /* nothing to read and no answer */
 void rva_port_wake(struct rva_port *p);    /* an answer changed: everybody looks again */
 void rva_port_discard(struct rva_port *p); /* stop: drop what is unread, if no reader is inside */

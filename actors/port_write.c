@@ -24,6 +24,18 @@ budget(struct reeve_stream *s, struct rva_port *p)
 	return out >= s->conn->cfg.send_budget ? 0 : (size_t)(s->conn->cfg.send_budget - out);
 }
 
+/* Is it worth waking a writer?  Half of the budget is.  What is less is when there will be no more before the peer
+ * reads: it may be the peer that waits for these bytes. */
+static bool
+roomy(struct reeve_stream *s, struct rva_port *p)
+{
+	uint32_t all = s->conn->cfg.send_budget;
+	bool dry = rvq_cell32_get(&p->dry) != 0;
+	size_t room = budget(s, p);
+
+	return room >= all - all / 2 || (dry && room > 0);
+}
+
 /* Under the word: the block that small writes go to, with room in it; a new one is pushed first.  NULL: no room in the
  * ring, or (*rc) no memory. */
 static struct rv_slab *
@@ -91,7 +103,7 @@ wait_room(struct reeve_stream *s, struct rva_port *p)
 
 	rvq_parker_arm(&p->writers);
 	if (rva_rc(&s->wr_rc) != RVA_RC_OPEN ||
-	    (budget(s, p) > s->conn->cfg.send_budget / 2 && ring_room(p) > RVA_PORT_SLOTS / 2)) {
+	    (roomy(s, p) && ring_room(p) > RVA_PORT_SLOTS / 2)) {
 		rvq_parker_disarm(&p->writers);
 		return 0;
 	}
@@ -246,7 +258,7 @@ rva_port_drain(struct reeve_stream *s, struct rva_port *p, uint64_t limit)
 		break;
 	}
 	/* A writer may sleep because the ring was full while the budget was not. */
-	if (p->drained != before && budget(s, p) > s->conn->cfg.send_budget / 2)
+	if (p->drained != before && roomy(s, p))
 		(void)rvq_parker_wake(&p->writers);
 	return p->drained >= accepted;
 }
@@ -282,14 +294,15 @@ let_go_of_open(struct rva_port *p)
 }
 
 void
-rva_port_taken(struct reeve_stream *s, struct rva_port *p, uint32_t n)
+rva_port_taken(struct reeve_stream *s, struct rva_port *p, uint32_t n, bool dry)
 {
 	uint64_t taken = rvq_cell64_get_relaxed(&p->taken) + n;
 	uint64_t out = rvq_cell64_get(&p->accepted) - taken;
 
 	rvq_cell64_put(&p->taken, taken);
+	rvq_cell32_put(&p->dry, dry);
 	if (out == 0)
 		let_go_of_open(p);
-	if (out <= s->conn->cfg.send_budget / 2)
+	if (roomy(s, p))
 		(void)rvq_parker_wake(&p->writers);
 }

@@ -218,7 +218,7 @@ rva_stream_pump_out(struct reeve_stream *s)
 }
 
 static void
-on_taken(struct reeve_stream *s, uint32_t n)
+on_taken(struct reeve_stream *s, uint32_t n, bool dry)
 {
 	struct rva_port *p = rva_port_peek(s);
 	uint32_t threads = 0;
@@ -229,7 +229,7 @@ on_taken(struct reeve_stream *s, uint32_t n)
 
 		threads = n < out ? n : (uint32_t)out;
 		if (threads > 0)
-			rva_port_taken(s, p, threads);
+			rva_port_taken(s, p, threads, dry);
 	}
 	s->queued -= n - threads;
 	if (s->waiting != NULL && s->waiting->writes.head != NULL)
@@ -344,7 +344,7 @@ rva_stream_on(struct reeve_stream *s, const struct rv_event *ev)
 		on_rst(s, ev);
 		break;
 	case RV_EV_TAKEN:
-		on_taken(s, ev->n);
+		on_taken(s, ev->n, ev->flags & RV_EVF_DRY);
 		break;
 	case RV_EV_CLOSING:
 		(void)answer(&s->wr_rc, REEVE_ECLOSED);

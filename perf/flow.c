@@ -67,14 +67,11 @@ rvp_sockets_bare(enum rvp_transport t, int fd[2])
 void
 rvp_sockets(enum rvp_transport t, int fd[2])
 {
-	int on = 1, lowat = RV_NOTSENT_LOWAT, i;
+	int i;
 
 	rvp_sockets_bare(t, fd);
 	for (i = 0; i < 2 && t == RVP_TCP; i++)
-		rvp_check(setsockopt(fd[i], IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) == 0 &&
-			setsockopt(fd[i], IPPROTO_TCP, TCP_NOTSENT_LOWAT, &lowat, sizeof(lowat)) ==
-			    0,
-		    "setsockopt");
+		rv_fd_tune_tcp(fd[i]);
 }
 
 void

@@ -46,6 +46,7 @@ enum rv_ev_kind {
 };
 #define RV_EVF_REFUSED  1u
 #define RV_EVF_ENDED    2u
+#define RV_EVF_DRY      4u /* of TAKEN: no more will be taken until the peer gives credit */
 #define RV_EV_PER_FRAME 4
 
 /* 32 bytes, by value through a ring. */

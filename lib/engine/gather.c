@@ -13,6 +13,7 @@ rv_gather_reset(struct rv_gather *g)
 	g->niov = g->iov_at = 0;
 	g->bytes = g->done = 0;
 	g->limit = RV_GATHER_BYTES;
+	g->turn = RV_TURN;
 	g->nacct = g->acct_at = 0;
 	g->stage_used = 0;
 }

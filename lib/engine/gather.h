@@ -18,6 +18,9 @@
 #define RV_GATHER_BYTES \
 	(512 * 1024) /* stop adding above this; measured against 256 KiB and 1 MiB in perf/ */
 
+#define RV_TURN      16384u /* what several streams take turns with on a path of any speed */
+#define RV_TURN_FAST 65536u /* where that is less than a millisecond for all that is gathered */
+
 /* n bytes of st's budget that are settled once everything up to end was taken; buf (or NULL) is
  * let go then. */
 struct rv_acct {
@@ -31,9 +34,10 @@ struct rv_acct {
 struct rv_gather {
 	struct iovec iov[RV_IOV_MAX];
 	int niov, iov_at;
-	size_t limit; /* stop adding above this; RV_GATHER_BYTES unless set after the reset */
-	size_t bytes; /* added since the last reset */
-	size_t done;  /* taken by the transport */
+	size_t limit;  /* stop adding above this; RV_GATHER_BYTES unless set after the reset */
+	uint32_t turn; /* a stream's turn among others, bytes; RV_TURN unless set after the reset */
+	size_t bytes;  /* added since the last reset */
+	size_t done;   /* taken by the transport */
 	unsigned nacct, acct_at;
 	size_t stage_used;
 	struct rv_acct acct[RV_ACCT_MAX];

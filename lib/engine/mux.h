@@ -19,7 +19,6 @@
 #include "lib/engine/idtab.h"
 #include "lib/engine/limits.h"
 
-#define RV_QUANTUM 16384u /* a stream's turn among others */
 #define RV_MS_US   1000u
 
 struct rv_mux;

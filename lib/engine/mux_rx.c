@@ -151,7 +151,7 @@ rv_mux_notify(struct rv_mux *m)
 		if (st->taken > 0) {
 			n = st->taken;
 			st->taken = 0;
-			rv_mux_emit(m, st, RV_EV_TAKEN, n, 0);
+			rv_mux_emit(m, st, RV_EV_TAKEN, n, st->send_credit == 0 ? RV_EVF_DRY : 0);
 		} else if (st->events & 1u << RV_EV_CLOSING) {
 			st->events &= (uint16_t) ~(1u << RV_EV_CLOSING);
 			rv_mux_emit(m, st, RV_EV_CLOSING, 0, 0);

@@ -155,7 +155,7 @@ tx_rotate(struct rv_mux *m, struct rv_stream *st)
 void
 rv_mux_tx_data(struct rv_mux *m, struct rv_gather *g, uint32_t max)
 {
-	uint32_t quantum = max > RV_QUANTUM ? max : RV_QUANTUM, n;
+	uint32_t quantum = max > g->turn ? max : g->turn, n;
 	struct rv_stream *st;
 
 	while ((st = m->ready.head) != NULL && rv_gather_room(g)) {

@@ -165,7 +165,7 @@ rv_yamux_drain(struct rv_engine *e, struct rv_gather *g, uint64_t now)
 	tx_session(y, g);
 	rv_mux_tx_control(&y->m, g);
 	if (max == 0)
-		max = y->m.ready.head == y->m.ready.tail ? RV_Y_ALONE : RV_QUANTUM;
+		max = y->m.ready.head == y->m.ready.tail ? RV_Y_ALONE : g->turn;
 	rv_mux_tx_data(&y->m, g, max);
 	if (y->m.ctl.head != NULL)
 		rv_mux_tx_control(&y->m, g); /* FINs and resets behind bodies that left just now */

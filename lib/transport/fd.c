@@ -130,14 +130,39 @@ sock_opt(int fd, int level, int name)
 	return getsockopt(fd, level, name, &v, &len) == 0 ? v : -1;
 }
 
-/* Options make it faster, not right: failures are ignored. */
+#ifndef SO_BUF_LOCK /* Linux 5.14 */
+#define SO_BUF_LOCK 72
+#endif
+#define SNDBUF_LOCK 1 /* of SO_BUF_LOCK: somebody has chosen the size */
+
+/* Left alone, the system lets megabytes stand between two near ends, and every one of them leaves the processor's cache
+ * (perf/README.md, "A near peer").  An application's own choice stays. */
 static void
-tune_tcp(int fd)
+tune_near(int fd)
+{
+	struct tcp_info info = {0};
+	socklen_t len = sizeof(info);
+	int bytes = RV_NEAR_SNDBUF, locked = sock_opt(fd, SOL_SOCKET, SO_BUF_LOCK);
+
+	if (locked > 0 && (locked & SNDBUF_LOCK))
+		return;
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0 || info.tcpi_rtt == 0 ||
+	    info.tcpi_rtt >= RV_NEAR_RTT_US)
+		return;
+	if (info.tcpi_rtt * RV_NEAR_SNDBUF_PER_US > RV_NEAR_SNDBUF)
+		bytes = (int)(info.tcpi_rtt * RV_NEAR_SNDBUF_PER_US);
+	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+}
+
+/* Options make it faster, not right: failures are ignored. */
+void
+rv_fd_tune_tcp(int fd)
 {
 	int on = 1, lowat = RV_NOTSENT_LOWAT;
 
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &lowat, sizeof(lowat));
+	tune_near(fd);
 }
 
 static int
@@ -173,7 +198,7 @@ rv_fd_transport(struct rv_transport **t, struct rv_arena *ar, int fd)
 		return rc;
 	}
 	if (type >= 0 && sock_opt(fd, SOL_SOCKET, SO_PROTOCOL) == IPPROTO_TCP)
-		tune_tcp(fd);
+		rv_fd_tune_tcp(fd);
 	f->t.ops = type >= 0 ? &sock_ops : &file_ops;
 	f->t.short_is_drained = type >= 0;
 	f->arena = ar;

@@ -40,7 +40,8 @@ struct rv_transport {
 };
 
 /* A transport over a connected stream socket, which it owns from now on: sets O_NONBLOCK,
- * close-on-exec, and on TCP TCP_NODELAY and TCP_NOTSENT_LOWAT (RV_NOTSENT_LOWAT).  Writing to a
+ * close-on-exec, and on TCP TCP_NODELAY, TCP_NOTSENT_LOWAT (RV_NOTSENT_LOWAT) and, for a near
+ * peer, SO_SNDBUF (see below).  Writing to a
  * socket never raises SIGPIPE.  Anything else that read and write work on (a pipe, a tty) is
  * taken too: there writing can raise SIGPIPE at the calling thread, where it must be blocked, as
  * it is on workers.  System errors are REEVE_ESYS_BASE - errno.  *t on success only; after a
@@ -53,5 +54,15 @@ void rv_fd_transport_forget(struct rv_transport *t);
 /* Bytes that may wait unsent in the kernel: what is committed there is ahead of everything more
  * urgent. */
 #define RV_NOTSENT_LOWAT (128 * 1024)
+
+/* SO_SNDBUF of a TCP connection whose round trip, as the kernel knows it when the transport is made, is below
+ * RV_NEAR_RTT_US: what RV_NEAR_SNDBUF_PER_US a microsecond come to (32 Gbit/s, since the kernel doubles the value), at
+ * least RV_NEAR_SNDBUF.  The same bound as that of windows on a near path (lib/engine/window.h). */
+#define RV_NEAR_RTT_US        1000u
+#define RV_NEAR_SNDBUF        (256 * 1024)
+#define RV_NEAR_SNDBUF_PER_US 2048u
+
+/* The options of a connected TCP socket: what rv_fd_transport sets. */
+void rv_fd_tune_tcp(int fd);
 
 #endif

@@ -229,9 +229,10 @@ START_TEST(soft_goaway_lets_streams_finish)
 }
 END_TEST
 
+/* _i / 4: the peer ends its direction right behind it, as most do. */
 START_TEST(hard_goaway_ends_with_its_code)
 {
-	static const uint32_t codes[] = {1, 2, 99, UINT32_MAX};
+	static const uint32_t codes[] = {1, 2, 99, UINT32_MAX, 1, 2, 99, UINT32_MAX};
 	reeve_reason_t why = {.size = sizeof(why)};
 	struct rvt_call rd = {.kind = RVT_CALL_READ};
 	reeve_stream_t *s, *t;
@@ -248,6 +249,8 @@ START_TEST(hard_goaway_ends_with_its_code)
 	rvt_put_data(&r.p.out, 0, 1, 100000, 0);
 	rvt_put(&r.p.out, RVT_GOAWAY, 0, _i == 2 ? 5 : 0, codes[_i]);
 	rvt_peer_send(&r.p);
+	if (_i / 4)
+		rvt_peer_shut(&r.p);
 	ck_assert_int_eq(rvt_call_end(&rd), REEVE_EGOAWAY);
 	rvt_want_read(s, 100000, 0);
 	rvt_want_rc(s, REEVE_EGOAWAY);
@@ -474,6 +477,6 @@ RVT_MAIN_TABLE("connection_close", {&close_of_an_idle_connection, 2},
     {&close_does_not_wait_for_a_peer_that_keeps_its_end_open, 0},
     {&released_connection_closes_with_its_last_stream, 0}, {&abort_ends_everything_at_once, 2},
     {&our_goaway_refuses_new_streams_only, 0}, {&soft_goaway_lets_streams_finish, 0},
-    {&hard_goaway_ends_with_its_code, 4}, {&everything_before_the_end_is_read_late, 2},
+    {&hard_goaway_ends_with_its_code, 8}, {&everything_before_the_end_is_read_late, 2},
     {&end_between_frames_is_eend, 0}, {&failed_write_does_not_cost_received_bytes, 2},
     {&end_inside_a_frame_is_etrunc, 5}, {&reset_of_the_transport_is_its_error, 0})

@@ -146,6 +146,13 @@ rvt_peer_data(struct rvt_peer *p, unsigned flags, uint32_t id, uint32_t n, uint6
 	rvt_peer_send(p);
 }
 
+void
+rvt_peer_receive(struct rvt_peer *p)
+{
+	while (receive(p))
+		;
+}
+
 bool
 rvt_peer_more(struct rvt_peer *p)
 {

@@ -46,6 +46,8 @@ void rvt_peer_put(struct rvt_peer *p, unsigned type, unsigned flags, uint32_t id
 /* DATA with n bytes, the stream's from the given one, at once. */
 void rvt_peer_data(struct rvt_peer *p, unsigned flags, uint32_t id, uint32_t n, uint64_t from);
 
+/* Receive what there is, without waiting. */
+void rvt_peer_receive(struct rvt_peer *p);
 /* Wait until more has come (in p->in); false: the other end has closed. */
 bool rvt_peer_more(struct rvt_peer *p);
 /* The next frame; false: the other end closed before one. */

@@ -76,11 +76,11 @@ START_TEST(frames_of_one_byte)
 	rvt_send(&r, b, 10);
 	r.e->ops->shut(r.e, st);
 	rvt_drain(&r, 0);
-	for (uint32_t i = 0; i < RV_QUANTUM; i++)
+	for (uint32_t i = 0; i < RV_TURN; i++)
 		rvt_mp_want(&r, RVT_MP_DATA_I, 0, 1);
 	for (uint32_t i = 0; i < 10; i++)
 		rvt_mp_want(&r, RVT_MP_DATA_R, 0, 1);
-	for (uint32_t i = RV_QUANTUM; i < 40000; i++)
+	for (uint32_t i = RV_TURN; i < 40000; i++)
 		rvt_mp_want(&r, RVT_MP_DATA_I, 0, 1);
 	rvt_mp_want(&r, RVT_MP_CLOSE_I, 0, 0);
 	rvt_mp_want_none(&r);
