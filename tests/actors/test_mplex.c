@@ -25,7 +25,6 @@ why(reeve_stream_t *s)
 	return out;
 }
 
-/* So many bytes have been parsed. */
 static void
 parsed(uint64_t n)
 {
