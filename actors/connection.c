@@ -237,8 +237,6 @@ rva_conn_absorb(struct reeve_conn *c)
 		on_up(c, &um);
 	while (rva_ctlring_pop_spsc(&c->from_ctl, c->from_ctl_slots, &cm))
 		on_ctl(c, &cm);
-	if (c->held != NULL && !c->engine->blocked)
-		rva_conn_want_read(c);
 }
 
 /* --- scheduling on the worker --- */
@@ -306,7 +304,7 @@ on_timer(struct rva_timer *t, uint64_t now)
 	} else if (c->engine->ops->tick(c->engine, now) < 0) {
 		rva_conn_end(c, c->engine->reason.rc, REEVE_BY_PEER, c->engine->reason.id);
 	} else {
-		if (c->paused || (c->held != NULL && !c->engine->blocked))
+		if (c->paused)
 			rva_conn_want_read(c);
 		rva_conn_dirty(c);
 	}

@@ -19,7 +19,7 @@
 #include "lib/engine/idtab.h"
 #include "lib/engine/limits.h"
 
-#define RV_MS_US   1000u
+#define RV_MS_US 1000u
 
 struct rv_mux;
 

@@ -234,6 +234,26 @@ START_TEST(complete_streams_are_left_alone)
 }
 END_TEST
 
+START_TEST(complete_stream_with_most_unread_is_left_alone)
+{
+	cfg.max_recv = RECV;
+	start();
+	(void)rvt_mp_inbound(&r, 100);
+	rvt_mp_feed_data(&r, 100, 250000, 0);
+	rvt_mp_put(&r.in, RVT_MP_CLOSE_I, 100, 0);
+	rvt_mp_feed(&r);
+	(void)rvt_event(&r, RV_EV_FIN, rvt_mp_key(100, false));
+	fill(5, 200000);
+	rvt_mp_feed_data(&r, 3, 40000, 200000);
+	rvt_mp_feed_data(&r, 2, 10000, 200000);
+	ck_assert(r.e->blocked);
+	rvt_mp_tick(&r, 5000);
+	rvt_mp_go_on(&r);
+	(void)rvt_event(&r, RV_EV_SLOW, rvt_mp_key(3, false));
+	rvt_no_event(&r);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -247,5 +267,6 @@ main(void)
 	tcase_add_loop_test(t, bound_of_the_connection_ends_with_any_of_its_streams, 0, BYS);
 	tcase_add_test(t, stopped_streams_do_not_count);
 	tcase_add_test(t, complete_streams_are_left_alone);
+	tcase_add_test(t, complete_stream_with_most_unread_is_left_alone);
 	return rvt_run_tcase("mplex_limits", t);
 }
