@@ -184,8 +184,10 @@ on_read(reeve_op_t *op)
 {
 	struct sink *k = op->arg;
 
-	if (op->res <= 0)
+	if (op->res <= 0) {
+		rvq_gauge_add(&k->over, 1);
 		return;
+	}
 	reeve_buf_unref(op->buf);
 	reeve_read_async(k->s, op);
 }
@@ -196,6 +198,8 @@ sink_begin(struct sink *k, reeve_ctl_t *ctl, struct rvt_peer *p)
 	rvt_peer_put(p, RVT_WU, RVT_SYN, 1, 0);
 	ck_assert_int_eq(reeve_accept(ctl, &k->s, rvt_slow(RVT_WAIT_MS)), 0);
 	rvt_peer_want(p, RVT_WU, RVT_ACK, 1, 0);
+	reeve_stream_ref(k->s); /* for on_read, which may come after the close */
+	k->over = (struct rvq_gauge){0};
 	reeve_op_init(&k->op, on_read, k);
 	reeve_read_async(k->s, &k->op);
 	rvt_peer_settle(p);
@@ -204,7 +208,12 @@ sink_begin(struct sink *k, reeve_ctl_t *ctl, struct rvt_peer *p)
 void
 sink_end(struct sink *k)
 {
+	uint64_t deadline = rvt_now_ms() + (uint64_t)rvt_slow(RVT_WAIT_MS);
+
 	reeve_close(k->s);
+	while (rvq_gauge_get(&k->over) == 0)
+		ck_assert_uint_lt(rvt_now_ms(), deadline);
+	reeve_stream_unref(k->s);
 	k->s = NULL;
 }
 

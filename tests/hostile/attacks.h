@@ -4,6 +4,7 @@
 #ifndef REEVE_TESTS_HOSTILE_ATTACKS_H
 #define REEVE_TESTS_HOSTILE_ATTACKS_H
 
+#include "queues/counter.h"
 #include <reeve/reeve.h>
 
 #include "tests/kit/peer.h"
@@ -28,6 +29,7 @@ const struct attack *attack_named(const char *name);
 struct sink {
 	reeve_op_t op;
 	reeve_stream_t *s;
+	struct rvq_gauge over; /* the last read was answered */
 };
 /* The attacker opens stream 1, it is accepted. */
 void sink_begin(struct sink *k, reeve_ctl_t *ctl, struct rvt_peer *p);

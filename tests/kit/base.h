@@ -15,6 +15,14 @@
 #define RVT_SANITIZED 0
 #endif
 
+#if defined(__SANITIZE_THREAD__)
+#define RVT_TSAN 1
+#elif defined(__has_feature)
+#define RVT_TSAN (__has_feature(thread_sanitizer))
+#else
+#define RVT_TSAN 0
+#endif
+
 struct rvt_base {
 	unsigned fds;
 	unsigned threads;
