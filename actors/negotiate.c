@@ -200,7 +200,7 @@ feed_unread(struct reeve_stream *s, struct rva_talk *t)
 	if (!t->ms.done && s->in_rc == 0)
 		rv_ms_end(&t->ms);
 	if (!t->ms.done && (s->gone || (s->in_rc < 0 && !s->stopped)))
-		rva_nego_over(s, s->in_rc);
+		rva_nego_over(s, s->in_rc < 0 ? s->in_rc : REEVE_ECLOSED);
 	else
 		step(s, t);
 }
