@@ -28,7 +28,8 @@ enum {
 	PEER_STATE = 'X',
 	PEER_CROSS = 'C',
 	PEER_GOAWAY = 'Y',
-	PEER_OPEN = 'D'
+	PEER_OPEN = 'D',
+	PEER_LAZY = 'L'
 };
 
 /* The states in which PEER_STATE resets. */

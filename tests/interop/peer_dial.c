@@ -186,6 +186,8 @@ static const struct {
     {"cross", 2, peer_cross},
     {"opens", 1, peer_opens},
     {"hold", 1, peer_hold},
+    {"slow", 1, peer_slow},
+    {"names", 0, peer_names},
 };
 
 static void
