@@ -1,8 +1,7 @@
 //! Cases that move bytes over streams that all end well.
 
 use crate::dial::{echo, exchange, query, rest, settled, start, token};
-use crate::link::Link;
-use crate::yamux::Stream;
+use crate::link::{Link, Stream};
 use crate::{wire, Result};
 use futures::{stream, AsyncReadExt, AsyncWriteExt, StreamExt, TryStreamExt};
 use sha2::{Digest, Sha256};

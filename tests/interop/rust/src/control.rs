@@ -1,8 +1,9 @@
 //! One connection, driven by litep2p's `ControlledConnection`, and the `Control` that opens streams on it.
 
-use crate::yamux::{Config, Connection, Control, ControlledConnection, Mode, Stream};
-use crate::{Result, Transport};
+use crate::{Args, Result, Transport};
 use futures::StreamExt;
+use litep2p::yamux::{Config, Connection, Control, ControlledConnection};
+pub use litep2p::yamux::{Mode, Stream};
 use tokio::sync::{mpsc, watch};
 
 /// The streams that the peer opens; ends with the connection.
@@ -32,7 +33,7 @@ async fn drive(
 }
 
 impl Link {
-    pub fn start(socket: impl Transport, mode: Mode) -> (Link, Inbound) {
+    pub fn start(socket: impl Transport, mode: Mode, _: Args) -> (Link, Inbound) {
         let (inbound, streams) = mpsc::unbounded_channel();
         let (ended, end) = watch::channel(None);
         let (control, conn) = Control::new(Connection::new(socket, Config::default(), mode));

@@ -3,8 +3,7 @@
 //! plain end; writes fail, and the stream says that it is closed.
 
 use crate::dial::{echo, query, rest, settled, start, token, within};
-use crate::link::Link;
-use crate::yamux::Stream;
+use crate::link::{Link, Stream};
 use crate::{wire, Result};
 use futures::{AsyncReadExt, AsyncWriteExt};
 use std::time::{Duration, Instant};
