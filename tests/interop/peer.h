@@ -96,6 +96,8 @@ int peer_arrived(reeve_ctl_t *k, uint64_t n);
 /* For main and the dialing side: say what failed and leave the process with status 1. */
 void peer_must(int rc, const char *what);
 void peer_check(int ok, const char *what);
+/* Say that the case cannot be expressed, and why, and leave with 77. */
+void peer_absent(const char *why);
 
 /* Serve one inbound stream; fits reeve_handler, arg is the struct peer_options.  The caller
  * closes the stream. */

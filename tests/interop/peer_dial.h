@@ -24,6 +24,9 @@ uint8_t *peer_payload(size_t n);
 /* Ends our half of a sink and compares its reply. */
 void peer_sink_end(reeve_stream_t *s, struct sha256 *sum, uint8_t reply[40]);
 
+/* The connection speaks mplex: no pings, no GO_AWAY. */
+int peer_is_mplex(const struct peer_link *l);
+
 void peer_new_token(uint8_t token[8]);
 /* What the serving side saw of the stream with this token. */
 void peer_query(reeve_ctl_t *k, const uint8_t token[8], uint8_t *kind, uint64_t *total);

@@ -133,6 +133,8 @@ peer_goaway_theirs(struct peer_link *l, char *out)
 	uint64_t before;
 	int i, rc;
 
+	if (peer_is_mplex(l))
+		peer_absent("mplex has no GO_AWAY");
 	for (i = 0; i < N; i++) {
 		s[i] = peer_start(l->k, PEER_ECHO, NULL, 0);
 		peer_must(peer_echoes(s[i], payload, BYTES), "echo");

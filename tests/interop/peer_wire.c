@@ -214,3 +214,10 @@ peer_check(int ok, const char *what)
 		exit(1);
 	}
 }
+
+void
+peer_absent(const char *why)
+{
+	fprintf(stderr, "%s\n", why);
+	exit(77);
+}

@@ -72,9 +72,9 @@ func resetWritten(d *dialer) error {
 	return s.reset()
 }
 
-// Where a reset is an end and then a reset this is resetAnswered.
+// Where a reset is an end and then a reset, or not possible behind an end, this is resetAnswered.
 func resetOwnEnd(d *dialer) error {
-	if !resetsAtOnce {
+	if !resetsAtOnce || endIsFinal {
 		return resetAnswered(d)
 	}
 	token := newToken()
@@ -117,11 +117,18 @@ func resetUnread(d *dialer) error {
 }
 
 func resetSending(d *dialer) error {
-	s, err := start(d, opGenerate, be64(64<<20)...)
+	what := byte(opGenerate)
+	if endIsFinal {
+		what = opCross // writes before our end
+	}
+	s, err := start(d, what, be64(64<<20)...)
 	if err != nil {
 		return err
 	}
-	if err = s.end(); err != nil {
+	if !endIsFinal {
+		err = s.end()
+	}
+	if err != nil {
 		return err
 	}
 	if _, err = io.ReadFull(s, make([]byte, piece)); err != nil {
@@ -170,12 +177,21 @@ func resetByThem(d *dialer, state byte) error {
 		if _, err = drain(s); err != nil && !isReset(err) {
 			return err
 		}
-	} else if _, err = untilReset(s); err != nil {
-		return err
+	} else if state != stateOwnEnd {
+		if _, err = untilReset(s); err != nil {
+			return err
+		}
 	}
 	o, err := query(d, token)
 	if err == nil && o.kind != sawReset && o.kind != sawEnd {
 		err = errors.New("the server noted nothing")
+	}
+	// A library that cannot reset behind its own end notes an end.
+	if err == nil && state == stateOwnEnd && o.kind == sawReset {
+		_, err = untilReset(s)
+	}
+	if err == nil {
+		s.done()
 	}
 	return err
 }

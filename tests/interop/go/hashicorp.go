@@ -17,6 +17,7 @@ const (
 	library      = "hashicorp"
 	resetDrops   = true  // a reset throws away what was not read
 	resetsAtOnce = false // see reset
+	endIsFinal   = false
 )
 
 // The library has no call to reset a stream.  It sends RST for a stream that was closed and whose peer did not end
@@ -72,6 +73,10 @@ func (m *muxer) accept() (stream, error) {
 		return nil, err
 	}
 	return &muxed{s, m}, nil
+}
+
+func (m *muxer) openNamed(string) (stream, error) {
+	return nil, errNotHere("streams of yamux have no names")
 }
 
 func (m *muxer) ping() error {

@@ -168,7 +168,7 @@ func (v *server) handleNoted(s stream, what byte) error {
 			return err
 		}
 		o := outcome{sawReset, resetIn(s, state[0])}
-		if state[0] == stateTheirEnd && !resetsAtOnce {
+		if (state[0] == stateTheirEnd && !resetsAtOnce) || (state[0] == stateOwnEnd && endIsFinal) {
 			o.kind = sawEnd
 		}
 		err = s.reset()

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { open } from 'node:fs/promises'
 import { ascii, be64, ENDED, Generator, PIECE } from './wire.js'
-import { nap, Session, within } from './link.js'
+import { libraries, nap, Session, within } from './link.js'
 import { generate } from './serve.js'
 import { bench } from './bench.js'
 import { caseReply, caseReset, caseResets } from './resets.js'
@@ -141,9 +141,10 @@ async function murmur (session, on) {
 }
 
 async function casePings (at, count) {
+	at.session.needsYamux('ping')
 	const on = { going: true }
 	const echoes = Array.from({ length: 4 }, () => murmur(at.session, on))
-	await eachOf(Number(count), 16, () => within(10000, 'a ping', at.session.muxer.ping()))
+	await eachOf(Number(count), 16, () => within(10000, 'a ping', at.session.ping()))
 	on.going = false
 	await Promise.all(echoes)
 	await echo(at.session, payload)
@@ -156,10 +157,10 @@ async function caseCross (at, streams, length) {
 	const on = { going: true }
 	const pings = (async () => {
 		for (let asked = 0; ; asked++) {
-			if (!on.going) {
+			if (!on.going || at.session.mux === 'mplex') {
 				return asked
 			}
-			await at.session.muxer.ping()
+			await at.session.ping()
 		}
 	})()
 	await Promise.all(Array.from({ length: Number(streams) }, async () => {
@@ -227,6 +228,7 @@ async function ours (at) {
 async function caseGoaway (at, which) {
 	const out = {}
 	if (which !== 'ours') {
+		at.session.needsYamux('GO_AWAY')
 		out.read = await theirs(at)
 	}
 	if (which !== 'theirs') {
@@ -284,6 +286,6 @@ export async function dial (address, options, words) {
 	const session = await Session.dial(address, options)
 	const from = Date.now()
 	const said = await run({ session, address, options }, ...words.slice(1))
-	process.stdout.write(`${JSON.stringify({ peer: 'js', case: words[0], ms: Date.now() - from, ...said })}\n`)
+	process.stdout.write(`${JSON.stringify({ peer: libraries[options.mux], case: words[0], ms: Date.now() - from, ...said })}\n`)
 	await session.close(options.closeTimeoutMs).catch(() => {})
 }
