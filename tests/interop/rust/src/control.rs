@@ -6,6 +6,11 @@ use litep2p::yamux::{Config, Connection, Control, ControlledConnection};
 pub use litep2p::yamux::{Mode, Stream};
 use tokio::sync::{mpsc, watch};
 
+/// Nothing is sent of a stream before its first write.
+pub const LAZY: bool = true;
+/// The end of a connection is told before it comes.
+pub const ENDS_BY_WORD: bool = true;
+
 /// The streams that the peer opens; ends with the connection.
 pub type Inbound = mpsc::UnboundedReceiver<Stream>;
 

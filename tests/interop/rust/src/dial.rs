@@ -1,6 +1,6 @@
 //! The dialing side: one case per run, one line of JSON on success.  Also what the cases share.
 
-use crate::link::{Link, Stream};
+use crate::link::{Link, Stream, ENDS_BY_WORD, LAZY};
 use crate::net::connect;
 use crate::{bench, cases, resets, session, wire, Args, Cannot, Result, NAME};
 use futures::{AsyncReadExt, AsyncWriteExt};
@@ -40,7 +40,10 @@ async fn run(link: &Link, addr: &str, args: Args, case: &[&str]) -> Result<Strin
         ["fetch", count] => cases::fetch(link, count.parse()?).await,
         ["single", count] => cases::single(link, count.parse()?).await,
         ["short", count] => cases::short(link, count.parse()?).await,
-        ["first"] => Err(Cannot("the crate opens lazily: no SYN before the first write").into()),
+        ["first"] if LAZY => {
+            Err(Cannot("the crate opens lazily: no SYN before the first write").into())
+        }
+        ["first"] => cases::first(link).await,
         ["silent", seconds] => session::silent(link, seconds.parse()?).await,
         ["half"] => cases::half(link).await,
         ["reset"] => resets::reset(link).await,
@@ -48,6 +51,9 @@ async fn run(link: &Link, addr: &str, args: Args, case: &[&str]) -> Result<Strin
         ["reply"] => resets::reply(link).await,
         ["pings", _] => Err(Cannot("the crate has no call for a ping").into()),
         ["cross", count, length] => cases::cross(link, count.parse()?, length.parse()?).await,
+        ["goaway"] | ["goaway", "theirs"] if !ENDS_BY_WORD => {
+            Err(Cannot("mplex has no GO_AWAY").into())
+        }
         ["goaway"] => session::goaway(link, addr, args).await,
         ["goaway", "theirs"] => session::goaway_theirs(link).await,
         ["goaway", "ours"] => session::goaway_ours(link, addr, args).await,

@@ -7,6 +7,11 @@ use tokio::sync::{mpsc, oneshot, watch};
 use yamux::{Config, Connection};
 pub use yamux::{Mode, Stream};
 
+/// Nothing is sent of a stream before its first write.
+pub const LAZY: bool = true;
+/// The end of a connection is told before it comes.
+pub const ENDS_BY_WORD: bool = true;
+
 /// The streams that the peer opens; ends with the connection.
 pub type Inbound = mpsc::UnboundedReceiver<Stream>;
 

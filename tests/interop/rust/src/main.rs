@@ -85,8 +85,10 @@ fn parse() -> Result<(Args, Vec<String>)> {
         match word.as_str() {
             "--chunk" => options.chunk = number()?.try_into()?,
             "--split" => options.split = Some(number()?.try_into()?),
-            /* The crate chooses windows itself and has no such timeouts. */
-            "--window" | "--open-timeout-ms" | "--close-timeout-ms" => drop(number()?),
+            /* The crates choose windows themselves and have no such timeouts. */
+            "--window" | "--open-timeout-ms" | "--close-timeout-ms" | "--slow-ms" => {
+                let _ = number()?;
+            }
             "--role" => {
                 options.role = Some(match words.next().as_deref() {
                     Some("client") => Mode::Client,

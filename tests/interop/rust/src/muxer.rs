@@ -28,6 +28,10 @@ pub enum Mode {
     Server,
 }
 
+/// A stream is announced when it is read or written.
+pub const LAZY: bool = false;
+pub const ENDS_BY_WORD: bool = false;
+
 /// The streams that the peer opens; ends with the connection.
 pub type Inbound = mpsc::UnboundedReceiver<Stream>;
 

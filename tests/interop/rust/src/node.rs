@@ -2,7 +2,7 @@
 //! their protocol before they are used.
 
 use crate::muxer;
-pub use crate::muxer::{Inbound, Mode, Stream};
+pub use crate::muxer::{Inbound, Mode, Stream, ENDS_BY_WORD, LAZY};
 use crate::Result;
 use libp2p_core::muxing::{StreamMuxerBox, SubstreamBox};
 use multistream_select::{dialer_select_proto, listener_select_proto, Version};
