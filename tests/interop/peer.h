@@ -49,6 +49,7 @@ enum { PEER_ENDED = 'E', PEER_WAS_RESET = 'R', PEER_UNKNOWN = 'T' };
 struct peer_options {
 	const char *role; /* "client", "server" or NULL */
 	size_t chunk;     /* bytes given to one write call, 0: all in one */
+	int apart;        /* each state of resets on a connection of its own */
 	reeve_cfg_t cfg;
 	int n;
 	char *words[8];

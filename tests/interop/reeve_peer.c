@@ -87,6 +87,10 @@ option(struct peer_options *o, const char *name, const char *value)
 		o->cfg.proto = muxer(value);
 	else if (strcmp(name, "--chunk") == 0)
 		o->chunk = number(value);
+	else if (strcmp(name, "--split") == 0)
+		o->cfg.split = number(value);
+	else if (strcmp(name, "--slow-ms") == 0)
+		o->cfg.slow_ms = number(value);
 	else if (strcmp(name, "--window") == 0)
 		o->cfg.max_window = number(value);
 	else if (strcmp(name, "--close-timeout-ms") == 0)
@@ -104,7 +108,9 @@ parse(struct peer_options *o, int argc, char **argv)
 	reeve_cfg_init(&o->cfg);
 	o->chunk = 65536;
 	for (i = 1; i < argc; i++) {
-		if (strncmp(argv[i], "--", 2) == 0) {
+		if (strcmp(argv[i], "--apart") == 0) {
+			o->apart = 1;
+		} else if (strncmp(argv[i], "--", 2) == 0) {
 			option(o, argv[i], i + 1 < argc ? argv[i + 1] : NULL);
 			i++;
 		} else if (o->n < 8) {

@@ -226,7 +226,7 @@ func caseCross(d *dialer, n []int) (string, error) {
 	pings := 0
 	go func() {
 		var err error
-		for ; err == nil && !stop.Load(); pings++ {
+		for ; err == nil && !stop.Load() && mux == "yamux"; pings++ {
 			err = d.ping()
 			time.Sleep(2 * time.Millisecond)
 		}

@@ -14,9 +14,12 @@ import (
 // What differs between the libraries.
 const (
 	library      = "go-yamux"
+	mux          = "yamux"
 	resetDrops   = true // a reset throws away what was not read
 	resetsAtOnce = true
 	endIsFinal   = false
+	forgetsEnded = false
+	losesBuffers = false
 )
 
 type muxer struct{ *yamux.Session }

@@ -39,6 +39,7 @@ type options struct {
 	openTimeout  time.Duration
 	closeTimeout time.Duration
 	slow         time.Duration // for a reader that holds up the others
+	apart        bool          // each state of resets on a connection of its own
 	rest         []string
 }
 
@@ -77,8 +78,12 @@ func (o *options) set(name, value string) error {
 }
 
 func parse(words []string) (options, error) {
-	o := options{chunk: 64 * 1024}
+	o := options{chunk: 64 * 1024, apart: losesBuffers}
 	for i := 0; i < len(words); i++ {
+		if words[i] == "--apart" {
+			o.apart = true
+			continue
+		}
 		if len(words[i]) < 3 || words[i][:2] != "--" {
 			o.rest = append(o.rest, words[i])
 			continue

@@ -10,7 +10,7 @@ const usage = 'usage: peer serve HOST:PORT | dial HOST:PORT CASE [ARG...] | pair
 // Options may stand anywhere. The library acknowledges by itself and waits for no reader, so --open-timeout-ms and
 // --slow-ms are only taken.
 function parse (words) {
-	const options = { role: '', mux: 'yamux', chunk: PIECE, window: 0, openTimeoutMs: 0, closeTimeoutMs: 5000, slowMs: 0 }
+	const options = { role: '', mux: 'yamux', chunk: PIECE, window: 0, openTimeoutMs: 0, closeTimeoutMs: 5000, slowMs: 0, apart: false }
 	const numbers = {
 		'--chunk': 'chunk',
 		'--window': 'window',
@@ -24,6 +24,8 @@ function parse (words) {
 			options.role = words[++i]
 		} else if (words[i] === '--mux' && words[i + 1] in libraries) {
 			options.mux = words[++i]
+		} else if (words[i] === '--apart') {
+			options.apart = true
 		} else if (words[i] in numbers && /^[0-9]+$/.test(words[i + 1])) {
 			options[numbers[words[i]]] = Number(words[++i])
 		} else if (words[i].startsWith('--')) {

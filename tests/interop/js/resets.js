@@ -1,6 +1,6 @@
 // The cases about resets, by either side and in every state of a stream.
 import { ascii, be64, Generator, PIECE, WAS_RESET } from './wire.js'
-import { nap, within } from './link.js'
+import { nap, Session, within } from './link.js'
 import { check, echo, newToken, noted, start, streamsThere } from './ask.js'
 
 const LIMIT_MS = 10000 // for a reset to come; that of hashicorp/yamux waits for its close timeout
@@ -99,15 +99,22 @@ async function their (at, state) {
 	}
 }
 
+// One state, and an echo behind it.
+async function inState (at, name, run) {
+	const own = at.options.apart ? { ...at, session: await Session.dial(at.address, at.options) } : at
+	await run(own).catch((err) => { throw new Error(`${name}: ${err.message}`) })
+	await echo(own.session, ascii('alive')).catch((err) => { throw new Error(`after ${name}: ${err.message}`) })
+	if (own !== at) {
+		await own.session.close(at.options.closeTimeoutMs).catch(() => {})
+	}
+}
+
 export async function caseResets (at) {
 	for (const [state, make] of Object.entries(mine)) {
-		const s = await make(at)
-		s.reset()
-		await echo(at.session, ascii('alive')).catch((err) => { throw new Error(`${state}: ${err.message}`) })
+		await inState(at, state, async (own) => { (await make(own)).reset() })
 	}
 	for (let state = 0; state < 6; state++) {
-		await their(at, state).catch((err) => { throw new Error(`X ${state}: ${err.message}`) })
-		await echo(at.session, ascii('alive')).catch((err) => { throw new Error(`after X ${state}: ${err.message}`) })
+		await inState(at, `X ${state}`, (own) => their(own, state))
 	}
 	return { left: await streamsThere(at.session) }
 }
