@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "actors/negotiate.h"
 #include "lib/alloc.h"
 #include "lib/check.h"
 #include "lib/clock.h"
@@ -171,14 +172,14 @@ hand_out(struct reeve_stream *s, struct rva_port *p, reeve_buf_t **out)
 	return n;
 }
 
-/* About to sleep: what was consumed must not wait for more. */
+/* About to sleep: what was consumed must not wait for more, nor what a negotiation holds back. */
 static void
 ring_before_sleep(struct reeve_stream *s, struct rva_port *p)
 {
 	bool ring;
 
 	rva_word_take(&p->rword);
-	ring = p->unrung != 0 || rvq_cell32_get(&p->more) != 0;
+	ring = p->unrung != 0 || rvq_cell32_get(&p->more) != 0 || rva_nego_held(s);
 	p->unrung = 0;
 	rva_word_give(&p->rword);
 	if (ring)
