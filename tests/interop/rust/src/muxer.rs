@@ -94,6 +94,12 @@ impl Stream {
         Ok(self)
     }
 
+    /// A negotiation that failed must not be asked for more.
+    fn failed(&mut self, e: io::Error) -> io::Result<usize> {
+        self.empties = false;
+        Err(e)
+    }
+
     /// No multiplexer tells a reader a reset from an end.
     pub fn is_closed(&self) -> bool {
         false
@@ -119,10 +125,16 @@ impl AsyncRead for Stream {
         cx: &mut Context<'_>,
         buf: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        if self.unflushed && Pin::new(&mut self.io).poll_flush(cx).is_ready() {
-            self.unflushed = false;
+        if self.unflushed {
+            match Pin::new(&mut self.io).poll_flush(cx) {
+                Poll::Ready(Err(e)) => return Poll::Ready(self.failed(e)),
+                flushed => self.unflushed = flushed.is_pending(),
+            }
         }
-        Pin::new(&mut self.io).poll_read(cx, buf)
+        match Pin::new(&mut self.io).poll_read(cx, buf) {
+            Poll::Ready(Err(e)) => Poll::Ready(self.failed(e)),
+            read => read,
+        }
     }
 }
 
@@ -132,8 +144,17 @@ impl AsyncWrite for Stream {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let n = ready!(Pin::new(&mut self.io).poll_write(cx, buf))?;
-        self.unflushed = n < buf.len() || Pin::new(&mut self.io).poll_flush(cx).is_pending();
+        let n = match ready!(Pin::new(&mut self.io).poll_write(cx, buf)) {
+            Err(e) => return Poll::Ready(self.failed(e)),
+            Ok(n) => n,
+        };
+        self.unflushed = true;
+        if n == buf.len() {
+            match Pin::new(&mut self.io).poll_flush(cx) {
+                Poll::Ready(Err(e)) => return Poll::Ready(self.failed(e)),
+                flushed => self.unflushed = flushed.is_pending(),
+            }
+        }
         Poll::Ready(Ok(n))
     }
 
