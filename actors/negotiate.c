@@ -52,7 +52,7 @@ say(struct reeve_stream *s, struct rva_talk *t)
 	const uint8_t *p;
 	size_t n = rv_ms_out(&t->ms, &p);
 
-	if (n == 0)
+	if (n == 0 || s->gone)
 		return true;
 	m.buf = rv_buf_alloc(s->conn->w->pool, n);
 	if (m.buf == NULL)
@@ -160,7 +160,9 @@ rva_nego_flush(struct reeve_stream *s)
 void
 rva_nego_over(struct reeve_stream *s, int rc)
 {
-	if (rva_nego_talk(s) != NULL)
+	struct rva_talk *t = rva_nego_talk(s);
+
+	if (t != NULL && t->begun) /* else it looks for itself */
 		answer(leave(s), rc);
 }
 
@@ -183,7 +185,7 @@ on_timer(struct rva_timer *timer, uint64_t now)
 	fail(rva_container(timer, struct rva_talk, timer)->s, REEVE_ETIMEDOUT, "REEVE-MS-0008");
 }
 
-/* What came before the talk began. */
+/* What came before the talk began; a peer that has said everything may be gone. */
 static void
 feed_unread(struct reeve_stream *s, struct rva_talk *t)
 {
@@ -196,6 +198,10 @@ feed_unread(struct reeve_stream *s, struct rva_talk *t)
 	}
 	if (!t->ms.done && s->in_rc == 0)
 		rv_ms_end(&t->ms);
+	if (!t->ms.done && (s->gone || (s->in_rc < 0 && !s->stopped)))
+		rva_nego_over(s, s->in_rc);
+	else
+		step(s, t);
 }
 
 /* Nothing was read or written before: the calls that came before this one have been looked at. */
@@ -210,38 +216,40 @@ fresh(struct reeve_stream *s)
 	    (rvq_cell64_get(&p->consumed) == 0 && rva_port_pull_back(s, p));
 }
 
+/* Why it cannot begin. */
+static int
+hindered(struct reeve_stream *s)
+{
+	if (s->closed)
+		return REEVE_ECLOSED;
+	if (s->shut && s->in_rc >= 0 && !s->gone)
+		return rva_rc(&s->wr_rc);
+	return fresh(s) ? 0 : REEVE_EBUSY;
+}
+
 void
 rva_nego_begin(struct reeve_stream *s, reeve_op_t *op)
 {
 	struct rva_talk *t = rva_nego_talk(s);
-	int rc = 0;
+	int rc = hindered(s);
 
-	if (t == NULL || s->gone || s->closed || (s->in_rc < 0 && !s->stopped))
-		rc = s->in_rc < 0 ? s->in_rc : REEVE_ECLOSED;
-	else if (s->shut)
-		rc = rva_rc(&s->wr_rc);
-	else if (!fresh(s))
-		rc = REEVE_EBUSY;
-	if (rc < 0) {
-		rva_nego_over(s, rc);
-		(void)rva_op_answer(op, rc);
-		rva_stream_resume(s);
-		return;
-	}
 	t->begun = true;
 	t->op = op;
-	if (t->lazy && rva_op_claim(op)) {
+	if (rc < 0) {
+		rva_nego_over(s, rc);
+	} else {
+		if (!s->gone)
+			rva_timer_set(&s->conn->w->wheel, &t->timer, rva_op(op)->deadline);
+		feed_unread(s, t);
+	}
+	t = rva_nego_talk(s);
+	if (t != NULL && t->lazy && rva_op_claim(op)) {
+		rva_timer_clear(&s->conn->w->wheel, &t->timer);
 		t->op = NULL;
 		rva_op_finish(op, 0);
-	} else {
-		rva_timer_set(&s->conn->w->wheel, &t->timer, rva_op(op)->deadline);
+		if (t->wanted)
+			rva_nego_flush(s);
 	}
-	if (t->wanted && !say(s, t)) {
-		fail(s, REEVE_ENOMEM, "REEVE-MS-0010");
-		return;
-	}
-	feed_unread(s, t);
-	step(s, t);
 	if (!rva_nego_mute(s))
 		rva_stream_resume(s);
 	rva_stream_settle(s);
@@ -365,6 +373,7 @@ publish(struct reeve_stream *s, int how, const char *const *names, unsigned n)
 static int
 prepare(struct reeve_stream *s, int how, const char *const *names, unsigned n)
 {
+	uint32_t app;
 	int rc;
 
 	REEVE_REQUIRE(names != NULL && n > 0 && n <= MAX_NAMES, REEVE_EINVAL);
@@ -373,9 +382,9 @@ prepare(struct reeve_stream *s, int how, const char *const *names, unsigned n)
 	    REEVE_EINVAL);
 	rc = rva_rt_alive(s->conn->rt);
 	REEVE_REQUIRE(rc == 0, rc);
-	rc = rva_rc(&s->wr_rc);
-	REEVE_REQUIRE(rc == RVA_RC_OPEN, rc);
-	REEVE_REQUIRE((rvq_cell32_get(&s->app) & RVA_APP_STOP) == 0, REEVE_ECLOSED);
+	app = rvq_cell32_get(&s->app);
+	REEVE_REQUIRE((app & (RVA_APP_STOP | RVA_APP_CLOSE | RVA_APP_RESET)) == 0, REEVE_ECLOSED);
+	REEVE_REQUIRE((app & RVA_APP_SHUT) == 0, REEVE_ESHUT);
 	return publish(s, how, names, n);
 }
 

@@ -306,8 +306,7 @@ rva_stream_fail(struct reeve_stream *s, int rc, bool fin)
 		up(s, fin ? RVA_UP_CLOSE : RVA_UP_RESET, 0);
 	s->closed = s->shut = s->stopped = true;
 	rv_chain_clear(&s->in);
-	if (s->in_rc == 0) /* the peer's end is no clean one */
-		s->in_rc = rc;
+	s->in_rc = rc; /* the peer's end, if it was there, is no clean one */
 	end_out(s, rc);
 	end_in(s, rc);
 }

@@ -109,7 +109,7 @@ START_TEST(nothing_in_common_ends_the_stream_and_no_other)
 	for (int i = 0; i < 2; i++) {
 		want_refusal(d.s[i]);
 		ck_assert_int_eq(
-		    reeve_negotiate(d.s[i], REEVE_DIALER, ab, 2, RVT_WAIT_MS), REEVE_ENOPROTO);
+		    reeve_negotiate(d.s[i], REEVE_DIALER, ab, 2, RVT_WAIT_MS), REEVE_EBUSY);
 		reeve_close(d.s[i]);
 	}
 	rvt_duo_stream(&d);
@@ -385,72 +385,6 @@ START_TEST(a_lazy_stream_speaks_when_it_is_used)
 }
 END_TEST
 
-static void
-on_worker(void *arg)
-{
-	*(int *)arg = reeve_negotiate(d.s[0], REEVE_DIALER, ab, 2, 0);
-}
-
-START_TEST(a_worker_may_not_wait)
-{
-	int rc = 0;
-
-	rvt_duo_start(&d);
-	rvt_on_worker(d.rt, on_worker, &rc);
-	ck_assert_int_eq(rc, REEVE_EWORKER);
-	exchange(10);
-	rvt_duo_end(&d);
-}
-END_TEST
-
-static struct {
-	reeve_op_t op;
-	int got;
-} act;
-
-static void
-on_msg(reeve_actor_t *self, reeve_msg_t *msg, void *arg)
-{
-	(void)self;
-	(void)arg;
-	if (msg != NULL && reeve_msg_op(msg) == &act.op)
-		act.got++;
-}
-
-/* Without threads, and completed to an actor. */
-START_TEST(an_external_runtime_and_an_actor_negotiate_too)
-{
-	reeve_op_t op[2], open;
-	reeve_actor_t *a;
-
-	rvt_duo_rt(&d, 0);
-	rvt_duo_conns(&d, NULL);
-	reeve_op_init(&open, NULL, NULL);
-	reeve_op_init(&op[1], NULL, NULL);
-	reeve_open_async(d.k[0], &open);
-	reeve_accept_async(d.k[1], &op[1]);
-	for (int i = 0; i < 100; i++)
-		(void)reeve_rt_run(d.rt, 0);
-	ck_assert_int_eq(open.res | op[1].res, 0);
-	d.s[0] = open.stream;
-	d.s[1] = op[1].stream;
-	ck_assert_int_eq(reeve_actor_spawn(&a, d.rt, on_msg, NULL, NULL), 0);
-	reeve_op_init(&act.op, NULL, NULL);
-	act.op.actor = a;
-	reeve_op_init(&op[1], NULL, NULL);
-	reeve_negotiate_async(d.s[0], REEVE_DIALER, cb, 2, &act.op);
-	reeve_negotiate_async(d.s[1], REEVE_LISTENER, ab, 2, &op[1]);
-	for (int i = 0; i < 100; i++)
-		(void)reeve_rt_run(d.rt, 0);
-	ck_assert_int_eq(act.got, 1);
-	ck_assert_int_eq(act.op.res, 1);
-	ck_assert_int_eq(op[1].res, 1);
-	ck_assert_str_eq(reeve_stream_proto(d.s[0]), "/b/1");
-	reeve_actor_unref(a);
-	rvt_duo_end(&d);
-}
-END_TEST
-
 RVT_MAIN_TABLE("api_negotiate", {&the_first_common_name_is_agreed_on, 4},
     {&a_lazy_dialer_goes_on_at_once, 2}, {&nothing_in_common_ends_the_stream_and_no_other, 4},
     {&what_is_wrong_is_told_at_once_and_changes_nothing, 0}, {&a_stream_in_use_is_busy, 0},
@@ -459,5 +393,4 @@ RVT_MAIN_TABLE("api_negotiate", {&the_first_common_name_is_agreed_on, 4},
     {&every_end_answers, 6}, {&a_runtime_that_goes_answers_and_leaves_nothing, 0},
     {&closing_sends_what_was_accepted_once_there_is_agreement, 2},
     {&stopping_to_read_does_not_stop_the_negotiation, 4},
-    {&a_lazy_stream_speaks_when_it_is_used, 2}, {&a_worker_may_not_wait, 0},
-    {&an_external_runtime_and_an_actor_negotiate_too, 0})
+    {&a_lazy_stream_speaks_when_it_is_used, 2})
