@@ -29,7 +29,8 @@ enum {
 	PEER_CROSS = 'C',
 	PEER_GOAWAY = 'Y',
 	PEER_OPEN = 'D',
-	PEER_IDENTIFY = 'I'
+	PEER_IDENTIFY = 'I',
+	PEER_LAZY = 'L'
 };
 
 /* The states in which PEER_STATE resets. */

@@ -189,6 +189,8 @@ static const struct {
     {"hold", 1, peer_hold},
     {"agreed", 0, peer_agreed},
     {"unknown", 0, peer_unknown},
+    {"slow", 1, peer_slow},
+    {"names", 0, peer_names},
 };
 
 static void

@@ -52,6 +52,8 @@ void peer_hold(struct peer_link *l, const uint64_t *numbers, char *out);
 void peer_reset(struct peer_link *l, const uint64_t *numbers, char *out);
 void peer_resets(struct peer_link *l, const uint64_t *numbers, char *out);
 void peer_reply(struct peer_link *l, const uint64_t *numbers, char *out);
+void peer_slow(struct peer_link *l, const uint64_t *numbers, char *out);
+void peer_names(struct peer_link *l, const uint64_t *numbers, char *out);
 void peer_goaway_theirs(struct peer_link *l, char *out);
 void peer_goaway_ours(struct peer_link *l, char *out);
 void peer_agreed(struct peer_link *l, const uint64_t *numbers, char *out);

@@ -288,3 +288,36 @@ peer_reply(struct peer_link *l, const uint64_t *numbers, char *out)
 	peer_echo(l->k, (const uint8_t *)"alive", 5);
 	snprintf(out, OUT_SIZE, "\"bytes\":%d,\"end\":\"%s\"", PAYLOAD, rc == 0 ? "FIN" : "RST");
 }
+
+/* The server does not read for so many milliseconds, which holds up every stream, until its library has enough and
+ * resets that one; the others go on. */
+void
+peer_slow(struct peer_link *l, const uint64_t *numbers, char *out)
+{
+	uint8_t *payload = peer_payload(PAYLOAD), request[16], kind;
+	reeve_stream_t *other, *s;
+	uint64_t from, ms, total;
+
+	if (!peer_is_mplex(l))
+		peer_absent("a slow reader of yamux holds up nobody");
+	other = peer_start(l->k, PEER_ECHO, NULL, 0);
+	peer_must(peer_echoes(other, payload, 1000), "echo");
+	peer_new_token(request);
+	peer_put64(request + 8, numbers[0]);
+	s = peer_start(l->k, PEER_LAZY, request, sizeof(request));
+	peer_must(peer_read(s, &kind, 1), "the answer before the silence");
+	from = peer_now_ns();
+	flood_until_reset(s);
+	ms = (peer_now_ns() - from) / 1000000;
+	peer_check(ms < numbers[0], "the slow reader was not reset while it was slow");
+	peer_must(peer_echoes(other, payload, PAYLOAD), "echo beside a slow reader");
+	peer_must(reeve_shut(other), "shut");
+	peer_expect(other, "", 0, "the end of the echo");
+	peer_echo(l->k, payload, PAYLOAD);
+	peer_query(l->k, request, &kind, &total);
+	peer_check(kind == PEER_WAS_RESET, "the slow reader saw an end");
+	reeve_close(s);
+	free(payload);
+	snprintf(out, OUT_SIZE, "\"held_ms\":%llu,\"read\":%llu", (unsigned long long)ms,
+	    (unsigned long long)total);
+}

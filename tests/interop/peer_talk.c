@@ -210,3 +210,12 @@ peer_hold(struct peer_link *l, const uint64_t *numbers, char *out)
 	peer_check(reason.rc != 0 && reason.by != REEVE_BY_US, "the reason is not the cut");
 	snprintf(out, OUT_SIZE, "\"reason\":\"%s\"", reeve_errname((int)rc));
 }
+
+void
+peer_names(struct peer_link *l, const uint64_t *numbers, char *out)
+{
+	(void)l;
+	(void)numbers;
+	(void)out;
+	peer_absent("this library names no stream");
+}

@@ -91,7 +91,7 @@ option(struct peer_options *o, const char *name, const char *value)
 	else if (strcmp(name, "--chunk") == 0)
 		o->chunk = number(value);
 	else if (strcmp(name, "--split") == 0)
-		o->cfg.split = number(value);
+		o->cfg.send_budget = 4 * (o->cfg.split = number(value));
 	else if (strcmp(name, "--slow-ms") == 0)
 		o->cfg.slow_ms = number(value);
 	else if (strcmp(name, "--window") == 0)

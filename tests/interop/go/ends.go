@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -346,4 +347,47 @@ func caseHold(d *dialer, n []int) (string, error) {
 		}
 	}
 	return fmt.Sprintf("\"reason\":%q", reason.Error()), nil
+}
+
+// caseSlow: the server does not read for so many milliseconds, until its library resets that stream; others go on.
+func caseSlow(d *dialer, n []int) (string, error) {
+	if mux == "yamux" {
+		return "", errNotHere("a slow reader of yamux holds up nobody")
+	}
+	payload := generated(100000)
+	other, err := start(d, opEcho)
+	if err == nil {
+		err = echoes(other, payload[:1000])
+	}
+	if err != nil {
+		return "", err
+	}
+	token := newToken()
+	s, err := start(d, opLazy, append(bytes.Clone(token), be64(uint64(n[0]))...)...)
+	if err == nil {
+		_, err = io.ReadFull(s, make([]byte, 1))
+	}
+	begin := time.Now()
+	for err == nil {
+		_, err = s.Write(payload)
+	}
+	held := time.Since(begin).Milliseconds()
+	if !isReset(err) {
+		return "", fmt.Errorf("not a reset: %w", err)
+	}
+	if held >= int64(n[0]) {
+		return "", errors.New("the slow reader was not reset while it was slow")
+	}
+	if err = echoes(other, payload[:1000]); err != nil {
+		return "", fmt.Errorf("beside a slow reader: %w", err)
+	}
+	other.done()
+	if err = echo(d, payload); err != nil {
+		return "", err
+	}
+	o, err := query(d, token)
+	if err == nil && o.kind != sawReset {
+		err = fmt.Errorf("the slow reader saw %c", o.kind)
+	}
+	return fmt.Sprintf("\"held_ms\":%d,\"read\":%d", held, o.total), err
 }

@@ -25,6 +25,7 @@ const (
 	opGoAway   = 'Y'
 	opOpen     = 'D'
 	opIdentify = 'I'
+	opLazy     = 'L'
 )
 
 // How a watched stream ended.

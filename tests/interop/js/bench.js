@@ -7,7 +7,7 @@ import { libraries, Session } from './link.js'
 import { start } from './ask.js'
 import { attend } from './serve.js'
 
-// By the clock: with mplex, whose writes wait for no answer, a timer never gets its turn.
+// By the clock, which is sure to come in time.
 async function flood (session, write, until) {
 	const s = await start(session, 'B')
 	const bytes = Buffer.alloc(write, 0x5a)

@@ -2,10 +2,10 @@
 import { createHash } from 'node:crypto'
 import { open } from 'node:fs/promises'
 import { ascii, be64, ENDED, Generator, PIECE } from './wire.js'
-import { libraries, nap, Session, within } from './link.js'
+import { libraries, nap, NotHere, Session, within } from './link.js'
 import { generate } from './serve.js'
 import { bench } from './bench.js'
-import { caseReply, caseReset, caseResets } from './resets.js'
+import { caseReply, caseReset, caseResets, caseSlow } from './resets.js'
 import { check, echo, exchange, newToken, noted, start, streamsThere } from './ask.js'
 
 const payload = new Generator().bytes(100000)
@@ -259,6 +259,11 @@ async function caseHold (at, count) {
 	return { reason: at.session.reason() }
 }
 
+// Every stream of mplex has one of the library's, its number with a letter.
+function caseNames () {
+	throw new NotHere('the library names its streams itself')
+}
+
 const cases = {
 	file: [caseFile, 1],
 	fetch: [caseFetch, 1],
@@ -275,6 +280,8 @@ const cases = {
 	goaway: [caseGoaway, 0, 1],
 	opens: [caseOpens, 1],
 	hold: [caseHold, 1],
+	slow: [caseSlow, 1],
+	names: [caseNames, 0],
 	bench: [bench, 3]
 }
 

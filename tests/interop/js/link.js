@@ -65,6 +65,17 @@ class Tcp extends AbstractMultiaddrConnection {
 	}
 }
 
+// A transport that takes everything at once drains within the turn, and who only writes would keep the turn for ever.
+const TURN_MS = 5
+let turn = 0 // when the turn at hand began, as far as known
+
+async function turns () {
+	if (performance.now() - turn > TURN_MS) {
+		await new Promise((resolve) => setImmediate(resolve))
+		turn = performance.now()
+	}
+}
+
 // One stream. Reading begins with the first call that reads; until then the library keeps what came.
 export class Bytes {
 	#pending = new Uint8ArrayList()
@@ -180,6 +191,15 @@ export class Bytes {
 		return Buffer.concat(all)
 	}
 
+	// Reads nothing for a while: what comes stays with the library, which aborts the stream when that is too much.
+	async pause (ms) {
+		this.stream.pause()
+		await nap(ms)
+		if (this.error === undefined) {
+			this.stream.resume()
+		}
+	}
+
 	// In calls of at most chunk bytes (0: one). Returns when the library wants more or, at last, has it all.
 	// Its own onDrain() stays settled after the first time, hence the event.
 	async write (bytes, chunk = 0) {
@@ -188,6 +208,7 @@ export class Bytes {
 			const piece = step < bytes.byteLength ? bytes.subarray(at, at + step) : bytes
 			if (!this.stream.send(piece)) {
 				await this.writable()
+				await turns()
 			}
 		}
 	}

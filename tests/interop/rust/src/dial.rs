@@ -63,6 +63,11 @@ async fn run(link: &Link, addr: &str, args: Args, case: &[&str]) -> Result<Strin
         ["agreed"] => agreed(link).await,
         #[cfg(feature = "node")]
         ["unknown"] => unknown(link).await,
+        ["slow", _] if ENDS_BY_WORD => {
+            Err(Cannot("a slow reader of yamux holds up nobody").into())
+        }
+        ["slow", pause] => resets::slow(link, pause.parse()?).await,
+        ["names"] => Err(Cannot("the crate names no stream").into()),
         ["bench", streams, write, seconds] => {
             bench::dialed(link, streams.parse()?, write.parse()?, seconds.parse()?).await
         }

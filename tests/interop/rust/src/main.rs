@@ -52,6 +52,9 @@ pub struct Options {
     /// Bytes of a frame, where the library lets one choose.
     #[cfg_attr(not(any(feature = "mplex", feature = "node")), allow(dead_code))]
     pub split: Option<usize>,
+    /// A stream whose reader is slow is reset, where the library can.
+    #[cfg_attr(not(any(feature = "mplex", feature = "node")), allow(dead_code))]
+    pub impatient: bool,
     /// Of a connection with its upgrades.
     #[cfg(feature = "node")]
     pub node: net::Options,
@@ -66,6 +69,7 @@ fn parse() -> Result<(Args, Vec<String>)> {
         role: None,
         chunk: 64 * 1024,
         split: None,
+        impatient: false,
         #[cfg(feature = "node")]
         node: net::Options::default(),
     };
@@ -84,9 +88,10 @@ fn parse() -> Result<(Args, Vec<String>)> {
         };
         match word.as_str() {
             "--chunk" => options.chunk = number()?.try_into()?,
+            "--slow-ms" => options.impatient = number()? > 0,
             "--split" => options.split = Some(number()?.try_into()?),
             /* The crates choose windows themselves and have no such timeouts. */
-            "--window" | "--open-timeout-ms" | "--close-timeout-ms" | "--slow-ms" => {
+            "--window" | "--open-timeout-ms" | "--close-timeout-ms" => {
                 let _ = number()?;
             }
             "--role" => {

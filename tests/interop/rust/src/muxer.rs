@@ -5,16 +5,15 @@
 //! flush with.  And a stream that is dropped while its full queue holds up the connection holds it up for ever, hence its
 //! queue is emptied first.
 
-use crate::Result;
 #[cfg(feature = "mplex")]
-use crate::{Args, Transport};
+use crate::Transport;
+use crate::{Args, Result};
 use futures::task::{noop_waker, AtomicWaker};
 use futures::{AsyncRead, AsyncWrite};
 use libp2p_core::muxing::{StreamMuxer, StreamMuxerBox, SubstreamBox};
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::task::{ready, Context, Poll};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -48,20 +47,12 @@ pub struct Link {
     end: watch::Receiver<Option<String>>,
 }
 
-/// What streams tell their driver.
-#[derive(Default)]
-struct Bell {
-    dropped: AtomicBool,
-    driver: AtomicWaker,
-}
-
-/// Declared behind the stream in its handle, so it rings when that is gone.
-struct Ring(Arc<Bell>);
+/// Wakes the driver.  Declared behind the stream in its handle, so that it rings when that is gone.
+struct Ring(Arc<AtomicWaker>);
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        self.0.dropped.store(true, Ordering::Release);
-        self.0.driver.wake();
+        self.0.wake();
     }
 }
 
@@ -189,7 +180,7 @@ struct Driver {
     wish: Option<oneshot::Sender<Stream>>,
     closing: bool,
     inbound: mpsc::UnboundedSender<Stream>,
-    bell: Arc<Bell>,
+    bell: Arc<AtomicWaker>,
     /// mplex: the stream to flush with, once it is open.
     mplex: bool,
     flusher: Option<SubstreamBox>,
@@ -207,7 +198,7 @@ impl Driver {
 
     /// Ready, with the reason, when the connection is over.  Every branch that made progress polls again.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<String> {
-        self.bell.driver.register(cx.waker());
+        self.bell.register(cx.waker());
         loop {
             if self.closing {
                 return Pin::new(&mut self.conn)
@@ -262,17 +253,25 @@ impl Driver {
         }
     }
 
-    /// What the crate put into its buffer for streams that are gone.
+    /// What the crate put into its buffer for streams that are gone or too slow.
     fn flush(&mut self, cx: &mut Context<'_>) -> Poll<String> {
         if let Some(flusher) = &mut self.flusher {
-            if self.bell.dropped.swap(false, Ordering::Acquire)
-                && Pin::new(flusher).poll_flush(cx).is_pending()
-            {
-                self.bell.dropped.store(true, Ordering::Relaxed);
-            }
+            let _ = Pin::new(flusher).poll_flush(cx);
         }
         Poll::Pending
     }
+}
+
+/// mplex as the command line wants it.
+pub fn mplex_config(args: Args) -> libp2p_mplex::Config {
+    let mut config = libp2p_mplex::Config::default();
+    if let Some(size) = args.split {
+        config.set_split_send_size(size);
+    }
+    if args.impatient {
+        config.set_max_buffer_behaviour(libp2p_mplex::MaxBufferBehaviour::ResetStream);
+    }
+    config
 }
 
 impl Link {
@@ -280,10 +279,7 @@ impl Link {
     #[cfg(feature = "mplex")]
     pub fn start(socket: impl Transport, mode: Mode, args: Args) -> (Link, Inbound) {
         use libp2p_core::upgrade::{InboundConnectionUpgrade, OutboundConnectionUpgrade};
-        let mut config = libp2p_mplex::Config::default();
-        if let Some(size) = args.split {
-            config.set_split_send_size(size);
-        }
+        let config = mplex_config(args);
         let name = "/mplex/6.7.0"; // whatever it is, it was agreed on
         let upgraded = match mode {
             Mode::Client => config.upgrade_outbound(socket, name),

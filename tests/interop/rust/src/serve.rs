@@ -136,6 +136,7 @@ impl Session {
                 let text = format!("{} {} {}", facts.own, facts.peer, facts.muxer);
                 s.write_all(text.as_bytes()).await?;
             }
+            wire::LAZY => return self.lazy(s).await,
             wire::RESET_IN => return self.reset_in(s).await,
             wire::CROSS => cross(&mut s, self.server.chunk).await?,
             wire::GO_AWAY => {
@@ -171,6 +172,21 @@ impl Session {
         if outcome == wire::ENDED {
             s.close().await?;
         }
+        Ok(())
+    }
+
+    /// Reads nothing for as long as it is told.  A write says whether the end was a reset.
+    async fn lazy(&self, mut s: Stream) -> Result<()> {
+        let token = number(&mut s).await?;
+        let pause = number(&mut s).await?;
+        s.write_all(b"k").await?;
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+        let total = drain(&mut s).await;
+        let outcome = match s.write_all(b"p").await {
+            Ok(()) => wire::ENDED,
+            Err(_) => wire::WAS_RESET,
+        };
+        self.server.note(token, outcome, total);
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! The transport of a node: TCP, plaintext and a multiplexer, each agreed on by multistream-select.
 
 use crate::link::{Facts, Link};
+use crate::muxer::mplex_config;
 use crate::serve::{attend, Server};
 use crate::{Args, Cannot, Result};
 use futures::future::BoxFuture;
@@ -165,16 +166,6 @@ impl StreamMuxer for Named {
 #[derive(Clone)]
 struct Muxers(Args);
 
-impl Muxers {
-    fn mplex(&self) -> libp2p_mplex::Config {
-        let mut config = libp2p_mplex::Config::default();
-        if let Some(size) = self.0.split {
-            config.set_split_send_size(size);
-        }
-        config
-    }
-}
-
 impl UpgradeInfo for Muxers {
     type Info = &'static str;
     type InfoIter = std::vec::IntoIter<Self::Info>;
@@ -195,7 +186,7 @@ impl<C: AsyncRead + AsyncWrite + Send + Unpin + 'static> InboundConnectionUpgrad
                 let config = libp2p_yamux::Config::default();
                 StreamMuxerBox::new(config.upgrade_inbound(socket, name).await?)
             } else {
-                StreamMuxerBox::new(self.mplex().upgrade_inbound(socket, name).await?)
+                StreamMuxerBox::new(mplex_config(self.0).upgrade_inbound(socket, name).await?)
             };
             Ok(Named { name, muxer })
         }
@@ -214,7 +205,7 @@ impl<C: AsyncRead + AsyncWrite + Send + Unpin + 'static> OutboundConnectionUpgra
                 let config = libp2p_yamux::Config::default();
                 StreamMuxerBox::new(config.upgrade_outbound(socket, name).await?)
             } else {
-                StreamMuxerBox::new(self.mplex().upgrade_outbound(socket, name).await?)
+                StreamMuxerBox::new(mplex_config(self.0).upgrade_outbound(socket, name).await?)
             };
             Ok(Named { name, muxer })
         }
