@@ -1,7 +1,7 @@
 //! One connection under any multiplexer of rust-libp2p: the task that drives it, and its streams.
 //!
 //! Two things that a user of its mplex meets are dealt with here.  Frames that the crate owes a stream which was dropped
-//! (the reset, the close behind the peer's) leave when another stream flushes, hence the driver keeps one of its own to
+//! (the reset, the close behind the peer's) leave when another stream flushes, hence the driver opens one of its own to
 //! flush with.  And a stream that is dropped while its full queue holds up the connection holds it up for ever, hence its
 //! queue is emptied first.
 
@@ -14,6 +14,7 @@ use libp2p_core::muxing::{StreamMuxer, StreamMuxerBox, SubstreamBox};
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::task::{ready, Context, Poll};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -47,12 +48,26 @@ pub struct Link {
     end: watch::Receiver<Option<String>>,
 }
 
-/// Wakes the driver.  Declared behind the stream in its handle, so that it rings when that is gone.
-struct Ring(Arc<AtomicWaker>);
+/// What streams tell their driver.
+#[derive(Default)]
+struct Bell {
+    /// A stream was dropped before both sides had ended it, so a frame is owed.
+    owed: AtomicBool,
+    driver: AtomicWaker,
+}
+
+/// Declared behind the stream in its handle, so that it rings when that is gone.
+struct Ring {
+    bell: Arc<Bell>,
+    ended: [bool; 2], // here, there
+}
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        self.0.wake();
+        if self.ended != [true, true] {
+            self.bell.owed.store(true, Ordering::Release);
+            self.bell.driver.wake();
+        }
     }
 }
 
@@ -61,7 +76,7 @@ pub struct Stream {
     io: SubstreamBox,
     unflushed: bool,
     empties: bool,
-    _ring: Ring,
+    ring: Ring,
 }
 
 /// What a stream has at once.
@@ -124,7 +139,10 @@ impl AsyncRead for Stream {
         }
         match Pin::new(&mut self.io).poll_read(cx, buf) {
             Poll::Ready(Err(e)) => Poll::Ready(self.failed(e)),
-            read => read,
+            read => {
+                self.ring.ended[1] |= matches!(read, Poll::Ready(Ok(0)) if !buf.is_empty());
+                read
+            }
         }
     }
 }
@@ -154,7 +172,9 @@ impl AsyncWrite for Stream {
     }
 
     fn poll_close(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_close(cx)
+        let closed = Pin::new(&mut self.io).poll_close(cx);
+        self.ring.ended[0] |= matches!(closed, Poll::Ready(Ok(())));
+        closed
     }
 }
 
@@ -180,9 +200,9 @@ struct Driver {
     wish: Option<oneshot::Sender<Stream>>,
     closing: bool,
     inbound: mpsc::UnboundedSender<Stream>,
-    bell: Arc<AtomicWaker>,
-    /// mplex: the stream to flush with, once it is open.
+    bell: Arc<Bell>,
     mplex: bool,
+    /// mplex: the stream to flush with, once there was a need.
     flusher: Option<SubstreamBox>,
 }
 
@@ -192,13 +212,16 @@ impl Driver {
             io,
             unflushed: false,
             empties: self.mplex,
-            _ring: Ring(self.bell.clone()),
+            ring: Ring {
+                bell: self.bell.clone(),
+                ended: [false, false],
+            },
         }
     }
 
     /// Ready, with the reason, when the connection is over.  Every branch that made progress polls again.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<String> {
-        self.bell.register(cx.waker());
+        self.bell.driver.register(cx.waker());
         loop {
             if self.closing {
                 return Pin::new(&mut self.conn)
@@ -218,7 +241,8 @@ impl Driver {
                     Poll::Pending => {}
                 }
             }
-            if self.mplex && self.flusher.is_none() {
+            let owed = self.mplex && self.bell.owed.load(Ordering::Acquire);
+            if owed && self.flusher.is_none() {
                 if let Poll::Ready(Ok(io)) = Pin::new(&mut self.conn).poll_outbound(cx) {
                     self.flusher = Some(io);
                 }
@@ -286,11 +310,11 @@ impl Link {
             Mode::Server => config.upgrade_inbound(socket, name),
         };
         let muxer = upgraded.into_inner().expect("nothing is exchanged");
-        Link::over(StreamMuxerBox::new(muxer), true)
+        Link::over(StreamMuxerBox::new(muxer), true, args.impatient)
     }
 
-    /// Drives a connection; says whether its streams are mplex's.
-    pub fn over(conn: StreamMuxerBox, mplex: bool) -> (Link, Inbound) {
+    /// Drives a connection; its streams may be mplex's, which may reset slow readers.
+    pub fn over(conn: StreamMuxerBox, mplex: bool, impatient: bool) -> (Link, Inbound) {
         let (commands, receiver) = mpsc::channel(64);
         let (inbound, streams) = mpsc::unbounded_channel();
         let (ended, end) = watch::channel(None);
@@ -300,7 +324,10 @@ impl Link {
             wish: None,
             closing: false,
             inbound,
-            bell: Arc::default(),
+            bell: Arc::new(Bell {
+                owed: AtomicBool::new(impatient),
+                driver: AtomicWaker::new(),
+            }),
             mplex,
             flusher: None,
         };

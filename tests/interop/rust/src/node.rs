@@ -31,7 +31,7 @@ pub struct Link {
 
 impl Link {
     pub fn over(conn: StreamMuxerBox, facts: Facts) -> (Link, Inbound) {
-        let (link, inbound) = muxer::Link::over(conn, facts.muxer.contains("mplex"));
+        let (link, inbound) = muxer::Link::over(conn, facts.muxer.contains("mplex"), false);
         let facts = Arc::new(facts);
         (Link { link, facts }, inbound)
     }

@@ -39,9 +39,9 @@ impl Server {
         self.ledger.lock().unwrap().insert(token, (outcome, total));
     }
 
-    /// Waits at most five seconds for the outcome of a token.
+    /// Waits for the outcome of a token, at most for as long as a slow reader is told to pause and some.
     async fn noted(&self, token: u64) -> (u8, u64) {
-        for _ in 0..500 {
+        for _ in 0..800 {
             if let Some(found) = self.ledger.lock().unwrap().get(&token) {
                 return *found;
             }
