@@ -22,6 +22,7 @@ talk_free(struct rva_nego *g, struct rv_arena *ar)
 
 	g->talk = NULL;
 	rvq_cell32_put(&g->held, 0);
+	rvq_cell32_put(&g->over, 1);
 	rv_free(ar, t, t->size);
 }
 
@@ -212,8 +213,9 @@ fresh(struct reeve_stream *s)
 
 	if (s->used || (p != NULL && p->drained != 0))
 		return false;
+	/* Threads that read now wait: they take nothing. */
 	return p == NULL || p->given == 0 ||
-	    (rvq_cell64_get(&p->consumed) == 0 && rva_port_pull_back(s, p));
+	    (rva_port_take_back(s, p) && rvq_cell64_get(&p->consumed) == 0);
 }
 
 /* Why it cannot begin. */

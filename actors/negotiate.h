@@ -26,6 +26,7 @@ struct rva_talk {
 /* What stays: the outcome. */
 struct rva_nego {
 	struct rva_talk *talk;    /* owner; NULL: over */
+	struct rvq_cell32 over;   /* the talk is: threads may take what comes */
 	struct rvq_cell32 agreed; /* index + 1; 0: not yet, or not after all */
 	struct rvq_cell32 held;   /* lazy: header and name are held back for the first bytes */
 	struct rvq_cell32 rc;     /* why it failed; 0: it has not */
@@ -46,6 +47,14 @@ rva_nego_held(const struct reeve_stream *s)
 	struct rva_nego *g = rva_nego_of(s);
 
 	return g != NULL && rvq_cell32_get(&g->held) != 0;
+}
+/* Any thread, about to take received bytes: they may be the talk's. */
+static inline bool
+rva_nego_takes(const struct reeve_stream *s)
+{
+	struct rva_nego *g = rva_nego_of(s);
+
+	return g != NULL && rvq_cell32_get(&g->over) == 0;
 }
 /* Any thread: if a failed talk is why the stream answers rc, who and what it was goes to *out. */
 bool rva_nego_reason(const struct reeve_stream *s, int rc, reeve_reason_t *out);

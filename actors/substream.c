@@ -231,7 +231,7 @@ rva_stream_pump_out(struct reeve_stream *s)
 		/* Bytes written behind an operation that is still on its way wait for it: its message comes here again. */
 		uint64_t all = rvq_cell64_get(&p->accepted);
 
-		if (rvq_cell32_get(&s->posted) == 0)
+		if (rvq_cell32_get(&s->posted) == 0 && !rva_nego_mute(s))
 			(void)rva_port_drain(s, p, all);
 	}
 	if (((s->shut_wanted && !s->shut) || (s->close_wanted && !s->closed)) &&

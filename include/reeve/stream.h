@@ -82,11 +82,12 @@ REEVE_API int reeve_deadline(reeve_stream_t *s, int dir, int64_t timeout_ms);
  * REEVE_DIALER | REEVE_LAZY, one name: 0 without an answer.  Header, name and the first bytes that are written leave
  * together (at the first write, read or reeve_shut); the first read consumes the answer, without any timeout but the
  * read's.  Not where the first bytes written could be taken for a proposal, as in another negotiation.
- * REEVE_EINVAL, REEVE_EBUSY (something was read, written or negotiated before), REEVE_EWORKER and REEVE_EFORKED leave the
- * stream as it was.  Any other error ends it, and later reads and writes answer the same: REEVE_ENOPROTO (no name in
- * common; our side ends with FIN, so that the peer can read the last "na"); all others reset it: REEVE_EPROTO,
- * REEVE_ELIMIT (more than 64 proposals or 8 KiB), REEVE_ETIMEDOUT, REEVE_ENOMEM, or what ended the stream or the
- * connection.  Close it.  With REEVE_LAZY these come from the read, and REEVE_ETRUNC when the peer ends without an answer.
+ * REEVE_EINVAL, REEVE_EBUSY (something was read, written or negotiated before), REEVE_ESHUT, REEVE_EWORKER and
+ * REEVE_EFORKED leave the stream as it was.  Any other error ends it, and later reads and writes answer the same:
+ * REEVE_ENOPROTO (no name in common: our direction ends by FIN, so that the peer can read the last "na"); all others
+ * reset it: REEVE_EPROTO, REEVE_ELIMIT (more than 64 proposals or 8 KiB), REEVE_ETIMEDOUT, REEVE_ENOMEM, or what ended
+ * the stream or the connection.  Close it.  With REEVE_LAZY they come from the read, all by a reset, and REEVE_ETRUNC
+ * when the peer ends without an answer.
  * T: any B: yes W: no borrows s */
 REEVE_API int reeve_negotiate(
     reeve_stream_t *s, int how, const char *const *names, unsigned n, int64_t timeout_ms);

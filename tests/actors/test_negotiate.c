@@ -129,6 +129,42 @@ START_TEST(handlers_negotiate)
 }
 END_TEST
 
+/* A thread that reads and writes right behind the start, with bytes that are in its port already: it never sees any of
+ * the negotiation, and none of its bytes overtakes it. */
+START_TEST(calls_right_behind_the_start_see_nothing_of_it)
+{
+	struct rvt_done n[2];
+	char p[3];
+
+	rvt_duo_begin(&d, _i);
+	for (int round = 0; round < 300; round++) {
+		if (round > 0) {
+			reeve_close(d.s[0]);
+			reeve_close(d.s[1]);
+			rvt_duo_stream(&d);
+		}
+		for (int i = 0; i < 2; i++) {
+			rvt_done_init(&n[i], RVT_WAIT_MS);
+			ck_assert_int_eq(reeve_deadline(d.s[i], REEVE_RD, 0), 0);
+			ck_assert_int_eq(reeve_read(d.s[i], p, 1), REEVE_ETIMEDOUT);
+			ck_assert_int_eq(reeve_deadline(d.s[i], REEVE_RD, RVT_WAIT_MS), 0);
+		}
+		reeve_negotiate_async(d.s[0], round % 2 ? LAZY : REEVE_DIALER, cb + 1, 1, &n[0].op);
+		ck_assert_int_eq(reeve_write(d.s[0], "abc", 3), 3);
+		for (int spin = round % 7 * 20; spin > 0; spin--)
+			sched_yield();
+		reeve_negotiate_async(d.s[1], REEVE_LISTENER, ab, 2, &n[1].op);
+		ck_assert_int_eq(reeve_write(d.s[1], "abc", 3), 3);
+		for (int i = 0; i < 2; i++) {
+			ck_assert_int_eq(reeve_read(d.s[!i], p, 3), 3);
+			ck_assert_mem_eq(p, "abc", 3);
+			ck_assert_int_ge(rvt_done_wait(&n[!i]), 0);
+		}
+	}
+	rvt_duo_end(&d);
+}
+END_TEST
+
 static void
 on_worker(void *arg)
 {
@@ -198,4 +234,5 @@ END_TEST
 
 RVT_MAIN_TABLE("negotiate", {&what_a_peer_has_said_before_it_left_is_heard, 3},
     {&bytes_behind_the_proposal_are_not_copied, 2}, {&handlers_negotiate, 2},
-    {&a_worker_may_not_wait, 0}, {&an_external_runtime_and_an_actor_negotiate_too, 0})
+    {&calls_right_behind_the_start_see_nothing_of_it, 2}, {&a_worker_may_not_wait, 0},
+    {&an_external_runtime_and_an_actor_negotiate_too, 0})

@@ -191,10 +191,13 @@ export class Bytes {
 		return Buffer.concat(all)
 	}
 
-	// Reads nothing for a while: what comes stays with the library, which aborts the stream when that is too much.
+	// Reads nothing for a while: what comes stays with the library, which aborts the stream, and ends the while, when that
+	// is too much.
 	async pause (ms) {
 		this.stream.pause()
-		await nap(ms)
+		for (const until = Date.now() + ms; Date.now() < until && this.error === undefined;) {
+			await nap(10)
+		}
 		if (this.error === undefined) {
 			this.stream.resume()
 		}
