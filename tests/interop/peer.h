@@ -29,6 +29,7 @@ enum {
 	PEER_CROSS = 'C',
 	PEER_GOAWAY = 'Y',
 	PEER_OPEN = 'D',
+	PEER_IDENTIFY = 'I',
 	PEER_LAZY = 'L'
 };
 
@@ -100,6 +101,22 @@ void peer_must(int rc, const char *what);
 void peer_check(int ok, const char *what);
 /* Say that the case cannot be expressed, and why, and leave with 77. */
 void peer_absent(const char *why);
+
+/* ---- upgraded connections, peer_upgrade.c */
+
+/* Take an option without a value, or one with it: 1 when it is one of an upgrade. */
+int peer_upgrade_flag(struct peer_options *o, const char *name);
+int peer_upgrade_option(const char *name, const char *value);
+/* A server says on standard output who it is, and which connections failed before they began. */
+void peer_upgrade_logs(reeve_rt_cfg_t *cfg);
+void peer_upgrade_announce(void);
+/* As peer_must, and names the step that failed. */
+void peer_dialed(int rc);
+/* With --negotiate, agree on the protocol of a stream, how: REEVE_DIALER or REEVE_LISTENER: 0 or an error. */
+int peer_agree(reeve_stream_t *s, int how, const char *name);
+int peer_agree_default(reeve_stream_t *s, int how);
+/* Answers both ids and the multiplexer. */
+int peer_identify(reeve_stream_t *s);
 
 /* Serve one inbound stream; fits reeve_handler, arg is the struct peer_options.  The caller
  * closes the stream. */

@@ -17,6 +17,7 @@ peer_start(reeve_ctl_t *k, uint8_t what, const void *request, size_t n)
 
 	peer_must(reeve_open(k, &s, CALL_MS), "open");
 	reeve_deadline(s, REEVE_RD | REEVE_WR, CALL_MS);
+	peer_must(peer_agree_default(s, REEVE_DIALER), "negotiate");
 	peer_must(peer_write(s, &what, 1), "write");
 	if (n > 0)
 		peer_must(peer_write(s, request, n), "write");
@@ -186,6 +187,8 @@ static const struct {
     {"cross", 2, peer_cross},
     {"opens", 1, peer_opens},
     {"hold", 1, peer_hold},
+    {"agreed", 0, peer_agreed},
+    {"unknown", 0, peer_unknown},
     {"slow", 1, peer_slow},
     {"names", 0, peer_names},
 };

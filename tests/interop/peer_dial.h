@@ -56,6 +56,8 @@ void peer_slow(struct peer_link *l, const uint64_t *numbers, char *out);
 void peer_names(struct peer_link *l, const uint64_t *numbers, char *out);
 void peer_goaway_theirs(struct peer_link *l, char *out);
 void peer_goaway_ours(struct peer_link *l, char *out);
+void peer_agreed(struct peer_link *l, const uint64_t *numbers, char *out);
+void peer_unknown(struct peer_link *l, const uint64_t *numbers, char *out);
 /* Throughput into a discarding peer: words are STREAMS WRITE SECONDS. */
 void peer_bench(reeve_ctl_t *k, char **words, char *out);
 

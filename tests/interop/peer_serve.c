@@ -360,6 +360,8 @@ serve_request(reeve_stream_t *s, uint8_t what, const struct peer_options *o)
 		return serve_cross(s);
 	case PEER_GOAWAY:
 		return serve_goaway(s);
+	case PEER_IDENTIFY:
+		return peer_identify(s);
 	case PEER_OPEN:
 		return serve_open(s);
 	case PEER_LAZY:
@@ -374,6 +376,7 @@ peer_handle(reeve_stream_t *s, void *arg)
 {
 	uint8_t what;
 
-	if (greet(s) < 0 || peer_read(s, &what, 1) < 0 || serve_request(s, what, arg) < 0)
+	if (peer_agree_default(s, REEVE_LISTENER) < 0 || greet(s) < 0 ||
+	    peer_read(s, &what, 1) < 0 || serve_request(s, what, arg) < 0)
 		reeve_reset(s, 0);
 }

@@ -55,6 +55,7 @@ static void
 announce(const char *address)
 {
 	printf("listening %s\n", address);
+	peer_upgrade_announce();
 	fflush(stdout);
 }
 
@@ -81,6 +82,8 @@ static void
 option(struct peer_options *o, const char *name, const char *value)
 {
 	peer_check(value != NULL, "an option needs a value");
+	if (peer_upgrade_option(name, value))
+		return;
 	if (strcmp(name, "--role") == 0)
 		o->role = value;
 	else if (strcmp(name, "--mux") == 0)
@@ -110,6 +113,8 @@ parse(struct peer_options *o, int argc, char **argv)
 	for (i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--apart") == 0) {
 			o->apart = 1;
+		} else if (peer_upgrade_flag(o, argv[i])) {
+			continue;
 		} else if (strncmp(argv[i], "--", 2) == 0) {
 			option(o, argv[i], i + 1 < argc ? argv[i + 1] : NULL);
 			i++;
@@ -244,7 +249,7 @@ peer_connect(struct peer_link *l, reeve_rt_t *rt, const struct peer_options *o)
 	l->o = o;
 	if (o->role == NULL || strcmp(o->role, "client") == 0) {
 		snprintf(url, sizeof(url), "tcp://%s", o->words[1]);
-		peer_must(reeve_dial(&l->conn, rt, url, &o->cfg, 10000), "dial");
+		peer_dialed(reeve_dial(&l->conn, rt, url, &o->cfg, 10000));
 	} else {
 		a = address_of(o->words[1]);
 		fd = new_socket();
@@ -304,10 +309,13 @@ int
 main(int argc, char **argv)
 {
 	struct peer_options o;
+	reeve_rt_cfg_t cfg;
 	reeve_rt_t *rt;
 
 	parse(&o, argc, argv);
-	peer_must(reeve_rt_create(&rt, NULL), "runtime");
+	reeve_rt_cfg_init(&cfg);
+	peer_upgrade_logs(&cfg);
+	peer_must(reeve_rt_create(&rt, &cfg), "runtime");
 	if (o.n == 2 && strcmp(o.words[0], "serve") == 0) {
 		if (o.role != NULL && strcmp(o.role, "client") == 0)
 			serve_swapped(rt, &o);

@@ -1,4 +1,4 @@
-//go:build goyamux
+//go:build goyamux || gonode
 
 package main
 
@@ -11,22 +11,11 @@ import (
 	"github.com/libp2p/go-yamux/v5"
 )
 
-// What differs between the libraries.
-const (
-	library      = "go-yamux"
-	mux          = "yamux"
-	resetDrops   = true // a reset throws away what was not read
-	resetsAtOnce = true
-	endIsFinal   = false
-	forgetsEnded = false
-	losesBuffers = false
-)
+type yamuxSession struct{ *yamux.Session }
 
-type muxer struct{ *yamux.Session }
+type yamuxStream struct{ *yamux.Stream }
 
-type muxed struct{ *yamux.Stream }
-
-func newSession(conn net.Conn, role string, o options) (session, error) {
+func newYamux(conn net.Conn, role string, o options) (session, error) {
 	cfg := yamux.DefaultConfig()
 	cfg.LogOutput = io.Discard
 	if o.window > 0 {
@@ -41,41 +30,41 @@ func newSession(conn net.Conn, role string, o options) (session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &muxer{s}, nil
+	return &yamuxSession{s}, nil
 }
 
-func (m *muxer) open() (stream, error) {
+func (m *yamuxSession) open() (stream, error) {
 	s, err := m.OpenStream(context.Background())
 	if err != nil {
 		return nil, err
 	}
-	return &muxed{s}, nil
+	return &yamuxStream{s}, nil
 }
 
-func (m *muxer) accept() (stream, error) {
+func (m *yamuxSession) accept() (stream, error) {
 	s, err := m.AcceptStream()
 	if err != nil {
 		return nil, err
 	}
-	return &muxed{s}, nil
+	return &yamuxStream{s}, nil
 }
 
-func (m *muxer) openNamed(string) (stream, error) {
+func (m *yamuxSession) openNamed(string) (stream, error) {
 	return nil, errNotHere("streams of yamux have no names")
 }
 
-func (m *muxer) ping() error {
+func (m *yamuxSession) ping() error {
 	_, err := m.Ping()
 	return err
 }
 
-func (m *muxer) goAway() error           { return m.GoAway() }
-func (m *muxer) streams() int            { return m.NumStreams() }
-func (m *muxer) close() error            { return m.Close() }
-func (m *muxer) closed() <-chan struct{} { return m.CloseChan() }
+func (m *yamuxSession) goAway() error           { return m.GoAway() }
+func (m *yamuxSession) streams() int            { return m.NumStreams() }
+func (m *yamuxSession) close() error            { return m.Close() }
+func (m *yamuxSession) closed() <-chan struct{} { return m.CloseChan() }
 
-func (s *muxed) end() error   { return s.CloseWrite() }
-func (s *muxed) done()        { s.Close() }
-func (s *muxed) reset() error { return s.ResetWithError(7) }
+func (s *yamuxStream) end() error   { return s.CloseWrite() }
+func (s *yamuxStream) done()        { s.Close() }
+func (s *yamuxStream) reset() error { return s.ResetWithError(7) }
 
-func isReset(err error) bool { return errors.Is(err, yamux.ErrStreamReset) }
+func isYamuxReset(err error) bool { return errors.Is(err, yamux.ErrStreamReset) }

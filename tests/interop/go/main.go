@@ -1,4 +1,5 @@
-// A peer on one of three Go libraries, two of yamux and one of mplex, chosen by build tag: the command line of tests/interop/README.md.
+// A peer on Go libraries, chosen by build tag: two of yamux, one of mplex, and a node of go-libp2p's parts.  The command
+// line is that of tests/interop/README.md.
 package main
 
 import (
@@ -40,6 +41,11 @@ type options struct {
 	closeTimeout time.Duration
 	slow         time.Duration // for a reader that holds up the others
 	apart        bool          // each state of resets on a connection of its own
+	muxers       string        // of a node, as the next four
+	security     string
+	expect       string
+	negotiate    bool
+	lazy         bool
 	rest         []string
 }
 
@@ -55,6 +61,12 @@ func (o *options) set(name, value string) error {
 		}
 		o.role = value
 		return nil
+	}
+	for flag, text := range map[string]*string{"--muxers": &o.muxers, "--security": &o.security, "--expect": &o.expect} {
+		if name == flag {
+			*text = value
+			return nil
+		}
 	}
 	n, err := strconv.ParseUint(value, 10, 31)
 	if err != nil {
@@ -86,6 +98,11 @@ func parse(words []string) (options, error) {
 		}
 		if len(words[i]) < 3 || words[i][:2] != "--" {
 			o.rest = append(o.rest, words[i])
+			continue
+		}
+		if words[i] == "--negotiate" || words[i] == "--lazy" {
+			o.negotiate = o.negotiate || words[i] == "--negotiate"
+			o.lazy = o.lazy || words[i] == "--lazy"
 			continue
 		}
 		if i+1 == len(words) {

@@ -52,12 +52,16 @@ type server struct {
 	primed atomic.Bool // the next stream is greeted
 }
 
+// announce says what is known of this side when it listens (nil), and why a connection could not begin.
+var announce = func(err error) {}
+
 func serve(addr string, o options) error {
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
 		return err
 	}
 	fmt.Println("listening", listener.Addr())
+	announce(nil)
 	l := newLedger()
 	for {
 		conn, err := listener.Accept()
@@ -71,6 +75,7 @@ func serve(addr string, o options) error {
 func attend(conn net.Conn, role string, l *ledger, o options) {
 	m, err := newSession(conn, role, o)
 	if err != nil {
+		announce(err)
 		conn.Close()
 		return
 	}
@@ -138,6 +143,13 @@ func (v *server) handle(s stream, greet bool) error {
 	case opGoAway:
 		io.ReadFull(s, what[:])
 		return v.goAway()
+	case opIdentify:
+		n, ok := v.session.(interface{ facts() string })
+		if !ok {
+			return errors.New("no upgrade was asked for")
+		}
+		_, err := s.Write([]byte(n.facts()))
+		return err
 	case opOpen:
 		_, err := s.Write(be64(uint64(v.streams())))
 		return err

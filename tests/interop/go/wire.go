@@ -24,6 +24,7 @@ const (
 	opCross    = 'C'
 	opGoAway   = 'Y'
 	opOpen     = 'D'
+	opIdentify = 'I'
 	opLazy     = 'L'
 )
 

@@ -1,14 +1,11 @@
 //! Throughput into a discarding peer.  Bytes count only when the peer has said that it read them.
 
 use crate::link::Link;
-use crate::yamux::Mode;
-use crate::{plain, serve, wire, Result, Transport, NAME};
-use futures::io::{BufReader, BufWriter};
+use crate::{wire, Result};
 use futures::{AsyncReadExt, AsyncWriteExt};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::net::{TcpListener, TcpStream};
 
 /// Processor time of this process so far, user and system.
 fn cpu() -> Duration {
@@ -61,25 +58,4 @@ pub async fn dialed(link: &Link, streams: usize, write: usize, seconds: f64) -> 
         bytes as f64 / took.as_secs_f64(),
         used.as_nanos() as f64 / (bytes as f64 / 1024.0)
     ))
-}
-
-/// The crate makes two writes and two reads of a frame; with buffers small frames take a fourth less time.
-fn buffered(tcp: TcpStream) -> Result<impl Transport> {
-    const SIZE: usize = 64 * 1024;
-    let writer = BufWriter::with_capacity(SIZE, plain(tcp)?);
-    Ok(BufReader::with_capacity(SIZE, writer))
-}
-
-/// Both ends in this process over TCP loopback.
-pub async fn pair(streams: usize, write: usize, seconds: f64) -> Result<()> {
-    let listener = TcpListener::bind("127.0.0.1:0").await?;
-    let tcp = TcpStream::connect(listener.local_addr()?).await?;
-    let (peer, _) = listener.accept().await?;
-    let server = tokio::spawn(serve::serve_one(buffered(peer)?, Mode::Server));
-    let (link, _) = Link::start(buffered(tcp)?, Mode::Client);
-    let measured = dialed(&link, streams, write, seconds).await?;
-    println!("{{\"peer\":\"{NAME}\",{measured}}}");
-    link.close().await?;
-    server.await?;
-    Ok(())
 }

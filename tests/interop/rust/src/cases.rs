@@ -1,8 +1,7 @@
 //! Cases that move bytes over streams that all end well.
 
 use crate::dial::{echo, exchange, query, rest, settled, start, token};
-use crate::link::Link;
-use crate::yamux::Stream;
+use crate::link::{Link, Stream};
 use crate::{wire, Result};
 use futures::{stream, AsyncReadExt, AsyncWriteExt, StreamExt, TryStreamExt};
 use sha2::{Digest, Sha256};
@@ -109,6 +108,23 @@ pub async fn opens(link: &Link, count: u64) -> Result<String> {
         "\"streams\":{count},\"left\":{}",
         settled(link).await?
     ))
+}
+
+/// What the other side writes first comes although we wrote nothing.
+pub async fn first(link: &Link) -> Result<String> {
+    if exchange(link, wire::GREET, &[]).await? != b"k" {
+        return Err("the primer was not answered".into());
+    }
+    let mut s = link.open().await?;
+    let mut hello = [0; 5];
+    s.read_exact(&mut hello).await?;
+    let payload = wire::generated(1000);
+    s.write_all(&[&[wire::ECHO], &payload[..]].concat()).await?;
+    s.close().await?;
+    if &hello != b"hello" || rest(&mut s).await? != payload {
+        return Err("the greeting or what followed differs".into());
+    }
+    Ok("\"bytes\":1000".into())
 }
 
 /// Both sides write before they read.  The library pings by itself while it works.

@@ -1,9 +1,15 @@
 //! One connection, driven by litep2p's `ControlledConnection`, and the `Control` that opens streams on it.
 
-use crate::yamux::{Config, Connection, Control, ControlledConnection, Mode, Stream};
-use crate::{Result, Transport};
+use crate::{Args, Result, Transport};
 use futures::StreamExt;
+use litep2p::yamux::{Config, Connection, Control, ControlledConnection};
+pub use litep2p::yamux::{Mode, Stream};
 use tokio::sync::{mpsc, watch};
+
+/// Nothing is sent of a stream before its first write.
+pub const LAZY: bool = true;
+/// The end of a connection is told before it comes.
+pub const ENDS_BY_WORD: bool = true;
 
 /// The streams that the peer opens; ends with the connection.
 pub type Inbound = mpsc::UnboundedReceiver<Stream>;
@@ -32,7 +38,7 @@ async fn drive(
 }
 
 impl Link {
-    pub fn start(socket: impl Transport, mode: Mode) -> (Link, Inbound) {
+    pub fn start(socket: impl Transport, mode: Mode, _: Args) -> (Link, Inbound) {
         let (inbound, streams) = mpsc::unbounded_channel();
         let (ended, end) = watch::channel(None);
         let (control, conn) = Control::new(Connection::new(socket, Config::default(), mode));

@@ -1,23 +1,16 @@
 //! The dialing side: one case per run, one line of JSON on success.  Also what the cases share.
 
-use crate::link::Link;
-use crate::yamux::{Mode, Stream};
-use crate::{bench, cases, plain, resets, session, wire, Cannot, Result, NAME};
+use crate::link::{Link, Stream, ENDS_BY_WORD, LAZY};
+use crate::net::connect;
+use crate::{bench, cases, resets, session, wire, Args, Cannot, Result, NAME};
 use futures::{AsyncReadExt, AsyncWriteExt};
 use std::time::{Duration, Instant, SystemTime};
-use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
-/// Connects, and opens no stream yet.
-pub async fn connect(addr: &str, mode: Mode) -> Result<Link> {
-    let tcp = TcpStream::connect(addr).await?;
-    Ok(Link::start(plain(tcp)?, mode).0)
-}
-
-pub async fn dial(addr: &str, mode: Mode, chunk: usize, case: &[&str]) -> Result<()> {
-    let link = connect(addr, mode).await?;
+pub async fn dial(addr: &str, args: Args, case: &[&str]) -> Result<()> {
+    let link = connect(addr, args).await?;
     let start = Instant::now();
-    let measured = match run(&link, (addr, mode), chunk, case).await {
+    let measured = match run(&link, addr, args, case).await {
         Ok(measured) => measured,
         Err(e) if e.is::<Cannot>() => return Err(e),
         Err(e) => {
@@ -41,13 +34,16 @@ pub async fn dial(addr: &str, mode: Mode, chunk: usize, case: &[&str]) -> Result
 }
 
 /// Runs one case and returns the members of its JSON object.
-async fn run(link: &Link, to: (&str, Mode), chunk: usize, case: &[&str]) -> Result<String> {
+async fn run(link: &Link, addr: &str, args: Args, case: &[&str]) -> Result<String> {
     match case {
-        ["file", path] => cases::file(link, path, chunk).await,
+        ["file", path] => cases::file(link, path, args.chunk).await,
         ["fetch", count] => cases::fetch(link, count.parse()?).await,
         ["single", count] => cases::single(link, count.parse()?).await,
         ["short", count] => cases::short(link, count.parse()?).await,
-        ["first"] => Err(Cannot("the crate opens lazily: no SYN before the first write").into()),
+        ["first"] if LAZY => {
+            Err(Cannot("the crate opens lazily: no SYN before the first write").into())
+        }
+        ["first"] => cases::first(link).await,
         ["silent", seconds] => session::silent(link, seconds.parse()?).await,
         ["half"] => cases::half(link).await,
         ["reset"] => resets::reset(link).await,
@@ -55,11 +51,23 @@ async fn run(link: &Link, to: (&str, Mode), chunk: usize, case: &[&str]) -> Resu
         ["reply"] => resets::reply(link).await,
         ["pings", _] => Err(Cannot("the crate has no call for a ping").into()),
         ["cross", count, length] => cases::cross(link, count.parse()?, length.parse()?).await,
-        ["goaway"] => session::goaway(link, to.0, to.1).await,
+        ["goaway"] | ["goaway", "theirs"] if !ENDS_BY_WORD => {
+            Err(Cannot("mplex has no GO_AWAY").into())
+        }
+        ["goaway"] => session::goaway(link, addr, args).await,
         ["goaway", "theirs"] => session::goaway_theirs(link).await,
-        ["goaway", "ours"] => session::goaway_ours(link, to.0, to.1).await,
+        ["goaway", "ours"] => session::goaway_ours(link, addr, args).await,
         ["opens", count] => cases::opens(link, count.parse()?).await,
         ["hold", count] => session::hold(link, count.parse()?).await,
+        #[cfg(feature = "node")]
+        ["agreed"] => agreed(link).await,
+        #[cfg(feature = "node")]
+        ["unknown"] => unknown(link).await,
+        ["slow", _] if ENDS_BY_WORD => {
+            Err(Cannot("a slow reader of yamux holds up nobody").into())
+        }
+        ["slow", pause] => resets::slow(link, pause.parse()?).await,
+        ["names"] => Err(Cannot("the crate names no stream").into()),
         ["bench", streams, write, seconds] => {
             bench::dialed(link, streams.parse()?, write.parse()?, seconds.parse()?).await
         }
@@ -106,6 +114,44 @@ pub async fn echo(link: &Link, payload: &[u8]) -> Result<()> {
         return Err("the echo differs".into());
     }
     Ok(())
+}
+
+/// Both sides know the other's id and agree on the multiplexer.
+#[cfg(feature = "node")]
+async fn agreed(link: &Link) -> Result<String> {
+    let facts = &link.facts;
+    let (own, peer, muxer) = (&facts.own, &facts.peer, facts.muxer);
+    let answer = String::from_utf8(exchange(link, wire::IDENTIFY, &[]).await?)?;
+    if answer != format!("{peer} {own} {muxer}") {
+        return Err(format!("here {own} and {peer} agreed on {muxer}, there {answer}").into());
+    }
+    Ok(format!(
+        "\"id\":\"{own}\",\"peer_id\":\"{peer}\",\"muxer\":\"{muxer}\""
+    ))
+}
+
+/// A protocol that the other side does not have fails on its stream, and only there.
+#[cfg(feature = "node")]
+async fn unknown(link: &Link) -> Result<String> {
+    let mut other = start(link, wire::ECHO, b"x").await?;
+    let failure = match link.open_for("/reeve/unknown/1").await {
+        Err(e) => e.to_string(),
+        /* Lazily: what was written went nowhere. */
+        Ok(mut s) => {
+            let _ = s.write_all(b"x").await;
+            match within(10, "a refusal", rest(&mut s)).await {
+                Err(e) => e.to_string(),
+                Ok(all) => return Err(format!("{} bytes of an unknown protocol", all.len()).into()),
+            }
+        }
+    };
+    other.write_all(b"y").await?;
+    other.close().await?;
+    if rest(&mut other).await? != b"xy" {
+        return Err("another stream suffered".into());
+    }
+    echo(link, b"alive").await?;
+    Ok(format!("\"failure\":{failure:?}"))
 }
 
 pub fn token() -> [u8; 8] {

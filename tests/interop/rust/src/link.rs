@@ -1,10 +1,16 @@
 //! One connection: the task that drives it and the handle that opens streams on it and closes it.
 
-use crate::yamux::{Config, Connection, Mode, Stream};
-use crate::{Result, Transport};
+use crate::{Args, Result, Transport};
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 use tokio::sync::{mpsc, oneshot, watch};
+use yamux::{Config, Connection};
+pub use yamux::{Mode, Stream};
+
+/// Nothing is sent of a stream before its first write.
+pub const LAZY: bool = true;
+/// The end of a connection is told before it comes.
+pub const ENDS_BY_WORD: bool = true;
 
 /// The streams that the peer opens; ends with the connection.
 pub type Inbound = mpsc::UnboundedReceiver<Stream>;
@@ -74,7 +80,7 @@ impl<T: Transport> Driver<T> {
 }
 
 impl Link {
-    pub fn start(socket: impl Transport, mode: Mode) -> (Link, Inbound) {
+    pub fn start(socket: impl Transport, mode: Mode, _: Args) -> (Link, Inbound) {
         let (commands, receiver) = mpsc::channel(64);
         let (inbound, streams) = mpsc::unbounded_channel();
         let (ended, end) = watch::channel(None);

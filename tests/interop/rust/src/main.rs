@@ -1,26 +1,25 @@
-//! A yamux peer: the command line of tests/interop/README.md.  Built once on each version of the `yamux` crate
-//! and once on litep2p's wrapper of it.
+//! An interop peer: the command line of tests/interop/README.md.  Built once on each library: a version of the `yamux`
+//! crate, litep2p's wrapper of it, rust-libp2p's mplex, and a rust-libp2p transport with all its upgrades.
 
 mod bench;
 mod cases;
 mod dial;
 #[cfg_attr(feature = "control", path = "control.rs")]
+#[cfg_attr(feature = "mplex", path = "muxer.rs")]
+#[cfg_attr(feature = "node", path = "node.rs")]
 mod link;
+#[cfg(feature = "node")]
+mod muxer;
+#[cfg_attr(feature = "node", path = "transport.rs")]
+mod net;
 mod resets;
 mod serve;
 mod session;
 mod wire;
 
-#[cfg(not(feature = "control"))]
-use ::yamux;
-#[cfg(feature = "control")]
-use litep2p::yamux;
-
 use futures::{AsyncRead, AsyncWrite};
+use link::Mode;
 use std::process::ExitCode;
-use tokio::net::TcpStream;
-use tokio_util::compat::{Compat, TokioAsyncReadCompatExt};
-use yamux::Mode;
 
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
@@ -28,12 +27,6 @@ pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + S
 pub trait Transport: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Transport for T {}
-
-/// A socket as the library wants it.
-pub fn plain(tcp: TcpStream) -> Result<Compat<TcpStream>> {
-    tcp.set_nodelay(true)?;
-    Ok(tcp.compat())
-}
 
 /// The peer's name in the interop matrix.
 pub const NAME: &str = env!("CARGO_PKG_DESCRIPTION");
@@ -50,22 +43,43 @@ impl std::fmt::Display for Cannot {
 
 impl std::error::Error for Cannot {}
 
-/// The command line: the options may stand anywhere, the rest are positional.
-struct Args {
-    role: Option<Mode>,
+/// The options of the command line.
+pub struct Options {
+    #[cfg_attr(feature = "node", allow(dead_code))]
+    pub role: Option<Mode>,
     /// Bytes given to one write; 0: all in one.
-    chunk: usize,
-    rest: Vec<String>,
+    pub chunk: usize,
+    /// Bytes of a frame, where the library lets one choose.
+    #[cfg_attr(not(any(feature = "mplex", feature = "node")), allow(dead_code))]
+    pub split: Option<usize>,
+    /// A stream whose reader is slow is reset, where the library can.
+    #[cfg_attr(not(any(feature = "mplex", feature = "node")), allow(dead_code))]
+    pub impatient: bool,
+    /// Of a connection with its upgrades.
+    #[cfg(feature = "node")]
+    pub node: net::Options,
 }
 
-fn parse() -> Result<Args> {
-    let mut args = Args {
+/// They stand for as long as the process.
+pub type Args = &'static Options;
+
+/// The options may stand anywhere; the rest are positional.
+fn parse() -> Result<(Args, Vec<String>)> {
+    let mut options = Options {
         role: None,
         chunk: 64 * 1024,
-        rest: Vec::new(),
+        split: None,
+        impatient: false,
+        #[cfg(feature = "node")]
+        node: net::Options::default(),
     };
+    let mut rest = Vec::new();
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
+        #[cfg(feature = "node")]
+        if options.node.take(&word, &mut words)? {
+            continue;
+        }
         let mut number = || -> Result<u64> {
             Ok(words
                 .next()
@@ -73,33 +87,35 @@ fn parse() -> Result<Args> {
                 .parse()?)
         };
         match word.as_str() {
-            "--chunk" => args.chunk = number()?.try_into()?,
-            /* The crate chooses windows itself and has no such timeouts. */
-            "--window" | "--open-timeout-ms" | "--close-timeout-ms" => drop(number()?),
+            "--chunk" => options.chunk = number()?.try_into()?,
+            "--slow-ms" => options.impatient = number()? > 0,
+            "--split" => options.split = Some(number()?.try_into()?),
+            /* The crates choose windows themselves and have no such timeouts. */
+            "--window" | "--open-timeout-ms" | "--close-timeout-ms" => {
+                let _ = number()?;
+            }
             "--role" => {
-                args.role = Some(match words.next().as_deref() {
+                options.role = Some(match words.next().as_deref() {
                     Some("client") => Mode::Client,
                     Some("server") => Mode::Server,
                     _ => return Err("--role needs client or server".into()),
                 })
             }
             _ if word.starts_with("--") => return Err(format!("no option {word}").into()),
-            _ => args.rest.push(word),
+            _ => rest.push(word),
         }
     }
-    Ok(args)
+    Ok((Box::leak(Box::new(options)), rest))
 }
 
 async fn run() -> Result<()> {
-    let args = parse()?;
-    let words: Vec<&str> = args.rest.iter().map(String::as_str).collect();
+    let (args, rest) = parse()?;
+    let words: Vec<&str> = rest.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["serve", addr] => serve::serve(addr, args.role.unwrap_or(Mode::Server), args.chunk).await,
-        ["dial", addr, case @ ..] => {
-            dial::dial(addr, args.role.unwrap_or(Mode::Client), args.chunk, case).await
-        }
+        ["serve", addr] => net::serve(addr, args, serve::Server::new(args.chunk)).await,
+        ["dial", addr, case @ ..] => dial::dial(addr, args, case).await,
         ["pair", streams, write, seconds] => {
-            bench::pair(streams.parse()?, write.parse()?, seconds.parse()?).await
+            net::pair(args, streams.parse()?, write.parse()?, seconds.parse()?).await
         }
         _ => Err(
             "usage: peer serve ADDR | dial ADDR CASE [ARG...] | pair STREAMS WRITE SECONDS".into(),

@@ -3,8 +3,7 @@
 //! plain end; writes fail, and the stream says that it is closed.
 
 use crate::dial::{echo, query, rest, settled, start, token, within};
-use crate::link::Link;
-use crate::yamux::Stream;
+use crate::link::{Link, Stream};
 use crate::{wire, Result};
 use futures::{AsyncReadExt, AsyncWriteExt};
 use std::time::{Duration, Instant};
@@ -140,6 +139,36 @@ pub async fn resets(link: &Link) -> Result<String> {
         "\"noted\":\"{seen}\",\"left\":{}",
         settled(link).await?
     ))
+}
+
+/// The server does not read for so many milliseconds, until its library resets that stream; others go on.
+pub async fn slow(link: &Link, pause: u64) -> Result<String> {
+    let payload = wire::generated(100_000);
+    let mut other = start(link, wire::ECHO, b"x").await?;
+    other.read_exact(&mut [0]).await?;
+    let mark = token();
+    let request = [mark, pause.to_be_bytes()].concat();
+    let mut s = start(link, wire::LAZY, &request).await?;
+    s.read_exact(&mut [0]).await?;
+    let begin = Instant::now();
+    refused(&mut s, &payload, Duration::ZERO).await?;
+    let held = begin.elapsed().as_millis() as u64;
+    if held >= pause {
+        return Err("the slow reader was not reset while it was slow".into());
+    }
+    other.write_all(&payload).await?;
+    let mut back = vec![0; payload.len()];
+    other.read_exact(&mut back).await?;
+    other.close().await?;
+    if back != payload || !rest(&mut other).await?.is_empty() {
+        return Err("the echo beside a slow reader differs".into());
+    }
+    echo(link, &payload).await?;
+    let (outcome, read) = query(link, mark).await?;
+    if outcome != wire::WAS_RESET {
+        return Err(format!("the slow reader saw {}", char::from(outcome)).into());
+    }
+    Ok(format!("\"held_ms\":{held},\"read\":{read}"))
 }
 
 pub async fn reply(link: &Link) -> Result<String> {

@@ -1,18 +1,16 @@
 //! The serving side: the first byte of each inbound stream selects what is done with it.
 
-use crate::link::Link;
-use crate::yamux::{Mode, Stream};
-use crate::{plain, wire, Result, Transport};
+use crate::link::{Inbound, Link, Stream};
+use crate::{wire, Result};
 use futures::{AsyncReadExt, AsyncWriteExt, StreamExt};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::net::TcpListener;
 
 /// What the connections share.
-struct Server {
+pub struct Server {
     /// How streams ended, by their token: the outcome and the bytes read.
     ledger: Mutex<HashMap<u64, (u8, u64)>>,
     /// Bytes of generated streams given to one write; 0: all in one.
@@ -30,7 +28,7 @@ struct Session {
 }
 
 impl Server {
-    fn new(chunk: usize) -> Arc<Server> {
+    pub fn new(chunk: usize) -> Arc<Server> {
         Arc::new(Server {
             ledger: Mutex::default(),
             chunk,
@@ -41,9 +39,9 @@ impl Server {
         self.ledger.lock().unwrap().insert(token, (outcome, total));
     }
 
-    /// Waits at most five seconds for the outcome of a token.
+    /// Waits for the outcome of a token, at most for as long as a slow reader is told to pause and some.
     async fn noted(&self, token: u64) -> (u8, u64) {
-        for _ in 0..500 {
+        for _ in 0..800 {
             if let Some(found) = self.ledger.lock().unwrap().get(&token) {
                 return *found;
             }
@@ -53,25 +51,8 @@ impl Server {
     }
 }
 
-pub async fn serve(addr: &str, mode: Mode, chunk: usize) -> Result<()> {
-    let listener = TcpListener::bind(addr).await?;
-    println!("listening {}", listener.local_addr()?);
-    let server = Server::new(chunk);
-    loop {
-        let (tcp, _) = listener.accept().await?;
-        if let Ok(socket) = plain(tcp) {
-            tokio::spawn(attend(socket, mode, server.clone()));
-        }
-    }
-}
-
-/// Serves one connection with a ledger of its own; for benchmarks in one process.
-pub async fn serve_one(socket: impl Transport, mode: Mode) {
-    attend(socket, mode, Server::new(64 * 1024)).await
-}
-
-async fn attend(socket: impl Transport, mode: Mode, server: Arc<Server>) {
-    let (link, mut inbound) = Link::start(socket, mode);
+/// Serves the streams of one connection until it ends.
+pub async fn attend(link: Link, mut inbound: Inbound, server: Arc<Server>) {
     let (greet, running) = (AtomicBool::new(false), AtomicU64::new(0));
     let session = Arc::new(Session {
         server,
@@ -92,7 +73,13 @@ async fn attend(socket: impl Transport, mode: Mode, server: Arc<Server>) {
 
 impl Session {
     /// A stream that is dropped while both halves are open is reset, which is what an error deserves.
-    async fn handle(&self, mut s: Stream, greet: bool) -> Result<()> {
+    async fn handle(
+        &self,
+        #[cfg_attr(feature = "node", allow(unused_mut))] mut s: Stream,
+        greet: bool,
+    ) -> Result<()> {
+        #[cfg(feature = "node")]
+        let mut s = self.link.accept(s).await?;
         if greet {
             s.write_all(b"hello").await?;
         }
@@ -142,6 +129,14 @@ impl Session {
                 /* The reset is queued behind the bytes. */
                 return generate(&mut s, count, self.server.chunk).await;
             }
+            #[cfg(feature = "node")]
+            wire::IDENTIFY => {
+                drain(&mut s).await;
+                let facts = &self.link.facts;
+                let text = format!("{} {} {}", facts.own, facts.peer, facts.muxer);
+                s.write_all(text.as_bytes()).await?;
+            }
+            wire::LAZY => return self.lazy(s).await,
             wire::RESET_IN => return self.reset_in(s).await,
             wire::CROSS => cross(&mut s, self.server.chunk).await?,
             wire::GO_AWAY => {
@@ -177,6 +172,21 @@ impl Session {
         if outcome == wire::ENDED {
             s.close().await?;
         }
+        Ok(())
+    }
+
+    /// Reads nothing for as long as it is told.  A write says whether the end was a reset.
+    async fn lazy(&self, mut s: Stream) -> Result<()> {
+        let token = number(&mut s).await?;
+        let pause = number(&mut s).await?;
+        s.write_all(b"k").await?;
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+        let total = drain(&mut s).await;
+        let outcome = match s.write_all(b"p").await {
+            Ok(()) => wire::ENDED,
+            Err(_) => wire::WAS_RESET,
+        };
+        self.server.note(token, outcome, total);
         Ok(())
     }
 

@@ -15,6 +15,9 @@ pub const RESET_IN: u8 = b'X';
 pub const CROSS: u8 = b'C';
 pub const GO_AWAY: u8 = b'Y';
 pub const COUNT: u8 = b'D';
+pub const LAZY: u8 = b'L';
+#[cfg(feature = "node")]
+pub const IDENTIFY: u8 = b'I';
 
 pub const ENDED: u8 = b'E';
 pub const WAS_RESET: u8 = b'R';
