@@ -3,6 +3,7 @@
 
 #include "tests/kit/node.h"
 #include "tests/kit/peer.h"
+#include "tests/kit/raw.h"
 #include "tests/kit/sock.h"
 
 #include <check.h>
@@ -147,6 +148,17 @@ rvt_divorce(struct rvt_nodes *n)
 		rvt_rechunk_fini(&n->re[i]);
 	}
 	rvt_base_check(&n->base);
+}
+
+void
+rvt_part(struct rvt_nodes *n)
+{
+	struct rvt_call c = {.kind = RVT_CALL_CLOSE, .c = n->c[1], .timeout_ms = rvt_slow(5000)};
+
+	rvt_call_start(&c);
+	ck_assert_int_eq(reeve_conn_close(n->c[0], rvt_slow(5000)), 0);
+	ck_assert_int_eq(rvt_call_end(&c), 0);
+	rvt_divorce(n);
 }
 
 void

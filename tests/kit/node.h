@@ -47,6 +47,8 @@ struct rvt_nodes {
 void rvt_marry(struct rvt_nodes *n, const struct rvt_wedding *w);
 /* Destroy what is left.  Descriptors and threads are what they were before. */
 void rvt_divorce(struct rvt_nodes *n);
+/* Both ends close gracefully, at once, and both succeed; then as rvt_divorce. */
+void rvt_part(struct rvt_nodes *n);
 /* Open a stream at one end and accept it at the other: s[end] opened it. */
 void rvt_stream_pair(struct rvt_nodes *n, int end, reeve_stream_t *s[2]);
 /* A fresh address of the kind (RVT_MEMORY, RVT_UNIX or RVT_TCP) to listen on; unix: in a folder that rvt_scratch_end

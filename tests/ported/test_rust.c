@@ -57,18 +57,6 @@ close_both(reeve_stream_t *s[2])
 	reeve_close(s[1]);
 }
 
-/* Both ends close the connection gracefully, at once, and both succeed. */
-static void
-part(void)
-{
-	struct rvt_call c = {.kind = RVT_CALL_CLOSE, .c = n.c[1], .timeout_ms = rvt_slow(5000)};
-
-	rvt_call_start(&c);
-	ck_assert_int_eq(reeve_conn_close(n.c[0], rvt_slow(5000)), 0);
-	ck_assert_int_eq(rvt_call_end(&c), 0);
-	rvt_divorce(&n);
-}
-
 /* --- headers */
 
 /* Any header comes back as it was, and is byte for byte what the plain way makes of it.  The first few have nothing but
@@ -149,7 +137,7 @@ START_TEST(rust_honours_ack_backlog_of_256)
 	ck_assert_uint_eq(rvt_stats(n.k[0]).streams_opened, OPENS);
 	ck_assert_uint_eq(rvt_stats(n.k[1]).streams_accepted, OPENS);
 	ck_assert_uint_eq(rvt_stats(n.k[1]).streams_refused, 0);
-	part();
+	rvt_part(&n);
 }
 END_TEST
 
@@ -205,7 +193,7 @@ START_TEST(rust_prop_config_send_recv_multi)
 		    rvt_stats(n.k[0]).streams_opened + rvt_stats(n.k[0]).streams_accepted, count);
 		ck_assert_uint_eq(
 		    rvt_stats(n.k[1]).streams_opened + rvt_stats(n.k[1]).streams_accepted, count);
-		part();
+		rvt_part(&n);
 	}
 }
 END_TEST
@@ -245,7 +233,7 @@ START_TEST(rust_prop_config_send_recv_single)
 		rvt_want_rc(s[0], 0);
 		rvt_flow_end(&back);
 		close_both(s);
-		part();
+		rvt_part(&n);
 	}
 }
 END_TEST
@@ -302,7 +290,7 @@ START_TEST(rust_concurrent_streams)
 		rvt_flow_end(&f[i]);
 	for (unsigned i = 0; i < count; i++)
 		close_both(s[i]);
-	part();
+	rvt_part(&n);
 }
 END_TEST
 
@@ -411,7 +399,7 @@ START_TEST(rust_read_after_close)
 	rvt_want_rc(s[a], 0);
 	rvt_want_rc(s[a], 0);
 	reeve_close(s[a]);
-	part();
+	rvt_part(&n);
 }
 END_TEST
 
