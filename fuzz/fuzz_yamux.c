@@ -90,7 +90,17 @@ start(struct world *w, uint8_t how)
 	cfg.max_in = MAX_STREAMS;
 	cfg.flags = how & 2 ? REEVE_CFG_LAZY_ACK : 0;
 	cfg.linger_ms = how & 4 ? REEVE_OFF : 1000;
-	cfg.grow = 1u << 20;
+	cfg.grow = how & 8 ? 0 : 1u << 20;
+	cfg.split = how & 16 ? 100 : 0;
+	if (how & 32) {
+		cfg.max_in = 8;
+		cfg.max_out = 4;
+		cfg.max_unacked = 2;
+		cfg.churn_burst = 3;
+		cfg.churn_per_s = 2;
+	}
+	if (how & 64)
+		cfg.keepalive_ms = REEVE_OFF;
 	world_start(w, how & 1 ? REEVE_DIALER : REEVE_LISTENER, &cfg);
 }
 

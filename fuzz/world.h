@@ -9,8 +9,6 @@
 #include "lib/config.h"
 #include "lib/engine/gather.h"
 
-#include <stdlib.h>
-
 #define MEMORY_BOUND (4u << 20)
 #define MAX_STREAMS  128u
 #define PIECE_MAX    (65536u + 16)
@@ -19,6 +17,8 @@ struct world {
 	struct rv_engine *e;
 	struct rv_arena *ar;
 	struct rv_pool *pool;
+	struct rv_budget *budget; /* of held bytes; all of them are ... */
+	struct rv_slab *hog;      /* ... in this one, or NULL */
 	struct rv_stream *st[2 * MAX_STREAMS];
 	unsigned n, room;
 	uint64_t now;
@@ -27,13 +27,6 @@ struct world {
 	uint8_t held[PIECE_MAX];
 	struct rv_gather g;
 };
-
-static inline void
-must(bool ok)
-{
-	if (!ok)
-		abort();
-}
 
 /* cfg as the application would give it. */
 void world_start(struct world *w, int role, const reeve_cfg_t *cfg);
