@@ -86,7 +86,7 @@ START_TEST(rust_writing_reading)
 		at = rvt_random(&seed) % count;
 		ck_assert_int_eq(rv_ms_init(&d, RV_MS_DIALER, names, count), 0);
 		ck_assert_int_eq(rv_ms_init(&l, RV_MS_LISTENER, names + at, 1), 0);
-		while (carry(&d, &l, &seed) | carry(&l, &d, &seed))
+		while (carry(&d, &l, &seed) + carry(&l, &d, &seed) > 0)
 			continue;
 		ck_assert(d.done && l.done);
 		ck_assert_int_eq(d.rc | l.rc, 0);
