@@ -47,19 +47,6 @@ struct weighed {
 	double ns, plain;
 };
 
-static double
-median(double *v, unsigned n)
-{
-	for (unsigned i = 1; i < n; i++)
-		for (unsigned k = i; k > 0 && v[k] < v[k - 1]; k--) {
-			double x = v[k];
-
-			v[k] = v[k - 1];
-			v[k - 1] = x;
-		}
-	return v[n / 2];
-}
-
 static struct weighed
 weigh(double (*costs)(void *arg), void *arg, double most)
 {
@@ -72,7 +59,7 @@ weigh(double (*costs)(void *arg), void *arg, double most)
 		plain[n] = cost(attack_named("plain data"));
 		ns = costs(arg);
 		w.ns = ns < w.ns ? ns : w.ns;
-		w.plain = median(plain, n + 1);
+		w.plain = rvt_median(plain, n + 1);
 		if (w.ns < w.plain * most)
 			break;
 	}

@@ -154,7 +154,7 @@ push_all(void *arg)
 	struct item batch[7];
 	unsigned i, n;
 
-	while (crew_now_us() < end) {
+	while (crew_now_us() < end || seq <= 100) {
 		n = crew_random(&rng) % 7 + 1;
 		while (seq + n > rvq_cell64_get(&p->popped) + BOXES)
 			sched_yield();
