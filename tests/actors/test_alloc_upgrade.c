@@ -219,7 +219,7 @@ START_TEST(a_life_survives_any_single_failure)
 
 	while (live(_i, n, false))
 		n++;
-	ck_assert_uint_gt(n, 20);
+	ck_assert_uint_gt(n, 10);
 }
 END_TEST
 
@@ -229,7 +229,7 @@ START_TEST(a_life_survives_the_end_of_all_memory)
 
 	while (live(_i, n, true))
 		n++;
-	ck_assert_uint_gt(n, 20);
+	ck_assert_uint_gt(n, 10);
 }
 END_TEST
 
