@@ -1,8 +1,8 @@
 /* fuzz_mplex.c - one mplex engine against arbitrary bytes and an arbitrary application.
  *
- * The input is a program as that of fuzz_yamux.c.  Looked for: crashes, memory without a bound, bytes unread that are
- * counted wrongly or beyond their bounds, an engine that is blocked without a reason or for ever, records that are not
- * let go. */
+ * The input is a program: world_run.  Looked for: crashes, memory without a bound, bytes unread that are counted wrongly
+ * or beyond their bounds, an engine that is blocked without a reason or for ever, a deadline that has passed, output
+ * that nobody announced, records that are not let go. */
 #include <config.h>
 
 #include "fuzz/world.h"
@@ -113,28 +113,7 @@ start(struct world *w, uint8_t how)
 int
 LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
-	static struct world w;
-	size_t at = 1, k;
+	static const struct world_target target = {start, frame, check};
 
-	if (n == 0)
-		return 0;
-	start(&w, p[0]);
-	while (at + 5 <= n) {
-		uint8_t op = p[at++];
-
-		if (op < 8) {
-			k = op * 8u < n - at ? op * 8u : n - at;
-			world_feed(&w, p + at, k);
-			at += k;
-		} else if (op < 0xc0) {
-			frame(&w, p + at);
-			at += 4;
-		} else {
-			world_act(&w, op, p[at++]);
-		}
-		world_settle(&w);
-		check(&w);
-	}
-	world_finish(&w);
-	return 0;
+	return world_run(&target, p, n);
 }

@@ -275,3 +275,32 @@ world_finish(struct world *w)
 	must(rv_arena_bytes(w->ar) == 0);
 	rv_arena_unref(w->ar);
 }
+
+int
+world_run(const struct world_target *t, const uint8_t *p, size_t n)
+{
+	static struct world w;
+	size_t at = 1, k;
+
+	if (n == 0)
+		return 0;
+	t->start(&w, p[0]);
+	while (at + 5 <= n) {
+		uint8_t op = p[at++];
+
+		if (op < 8) {
+			k = op * 8u < n - at ? op * 8u : n - at;
+			world_feed(&w, p + at, k);
+			at += k;
+		} else if (op < 0xc0) {
+			t->frame(&w, p + at);
+			at += 4;
+		} else {
+			world_act(&w, op, p[at++]);
+		}
+		world_settle(&w);
+		t->check(&w);
+	}
+	world_finish(&w);
+	return 0;
+}

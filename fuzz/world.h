@@ -38,4 +38,15 @@ void world_act(struct world *w, unsigned what, unsigned arg);
 void world_settle(struct world *w);
 void world_finish(struct world *w);
 
+/* A protocol's part. */
+struct world_target {
+	void (*start)(struct world *w, uint8_t how);
+	void (*frame)(struct world *w, const uint8_t *p); /* out of four bytes */
+	void (*check)(struct world *w);
+};
+/* An input is a program.  Its first byte is how to start; then a byte below 8 feeds eight times that many of the next
+ * bytes as they are, one below 0xc0 feeds a frame made of the next bytes (most of them nearly right, so that a
+ * connection lives for a while), 0xc0 and above is something that the application does. */
+int world_run(const struct world_target *t, const uint8_t *p, size_t n);
+
 #endif

@@ -50,13 +50,6 @@ echo(reeve_stream_t *s[2], uint64_t total, uint32_t seed)
 		rvt_flow_end(&f[i]);
 }
 
-static void
-close_both(reeve_stream_t *s[2])
-{
-	reeve_close(s[0]);
-	reeve_close(s[1]);
-}
-
 /* --- headers */
 
 /* Any header comes back as it was, and is byte for byte what the plain way makes of it.  The first few have nothing but
@@ -183,7 +176,7 @@ START_TEST(rust_prop_config_send_recv_multi)
 		for (unsigned i = 0; i < count; i++) {
 			rvt_stream_pair(&n, (int)below(&seed, 2), s);
 			echo(s, below(&seed, 2 * WINDOW), seed);
-			close_both(s);
+			rvt_close_both(s);
 		}
 		for (int i = 0; i < 2; i++) {
 			rvt_no_streams(n.k[i]);
@@ -232,7 +225,7 @@ START_TEST(rust_prop_config_send_recv_single)
 		ck_assert_int_eq(reeve_shut(s[0]), 0);
 		rvt_want_rc(s[0], 0);
 		rvt_flow_end(&back);
-		close_both(s);
+		rvt_close_both(s);
 		rvt_part(&n);
 	}
 }
@@ -289,7 +282,7 @@ START_TEST(rust_concurrent_streams)
 	for (unsigned i = 0; i < 3 * count; i++)
 		rvt_flow_end(&f[i]);
 	for (unsigned i = 0; i < count; i++)
-		close_both(s[i]);
+		rvt_close_both(s[i]);
 	rvt_part(&n);
 }
 END_TEST
@@ -349,7 +342,7 @@ START_TEST(rust_write_deadlock)
 	for (unsigned i = 0; i < 3 * count; i++)
 		rvt_flow_end(&f[i]);
 	for (unsigned i = 0; i < count; i++)
-		close_both(s[i]);
+		rvt_close_both(s[i]);
 	rvt_pipe_divorce(&p, &n);
 }
 END_TEST
@@ -373,7 +366,7 @@ START_TEST(rust_write_reports_its_own_bytes)
 	}
 	ck_assert_int_eq(reeve_shut(s[0]), 0);
 	rvt_want_rc(s[1], 0);
-	close_both(s);
+	rvt_close_both(s);
 	rvt_pipe_divorce(&p, &n);
 }
 END_TEST

@@ -279,5 +279,5 @@ main(void)
 	    half_done_post_behind_a_node_keeps_that_node,
 	    owner_runs_on_one_worker_at_a_time_and_misses_nothing};
 
-	return crew_run("mailbox", tests, sizeof(tests) / sizeof(tests[0]));
+	return rvt_run("mailbox", tests, sizeof(tests) / sizeof(tests[0]));
 }

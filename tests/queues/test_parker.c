@@ -341,5 +341,5 @@ main(void)
 	    waker_makes_its_descriptor_readable_once_per_arming, disarmed_waker_is_not_woken,
 	    waker_without_descriptors_says_why, two_workers_never_lose_a_wake};
 
-	return crew_run("parker", tests, sizeof(tests) / sizeof(tests[0]));
+	return rvt_run("parker", tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -231,5 +231,5 @@ main(void)
 	    pointers_go_by_value, peeked_item_stays_until_dropped, batches_wrap_at_every_offset,
 	    batch_pop_takes_no_more_than_asked, two_threads_keep_order_and_lose_nothing};
 
-	return crew_run("spsc", tests, sizeof(tests) / sizeof(tests[0]));
+	return rvt_run("spsc", tests, sizeof(tests) / sizeof(tests[0]));
 }
