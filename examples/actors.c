@@ -1,6 +1,6 @@
 /* actors.c - an actor of the application: its state needs no lock.
  *
- * usage: actors      prints what came back and exits with 0
+ * usage: actors [--mux yamux|mplex]     prints what came back and exits with 0
  *
  * Three threads post lines to one actor, the scribe.  The scribe writes each line to a stream and reads the echo; both
  * completions are messages to it as well, because op.actor names it.  So all that touches struct scribe runs one
@@ -155,16 +155,36 @@ run(struct scribe *sc, reeve_conn_t *pair[2])
 	return sc->rc;
 }
 
+/* --mux NAME: which protocol carries the streams.  Answers how many arguments it took. */
+static int
+take_mux(reeve_cfg_t *cfg, int argc, char **argv)
+{
+	reeve_cfg_init(cfg);
+	if (argc < 3 || strcmp(argv[1], "--mux") != 0)
+		return 0;
+	if (strcmp(argv[2], "mplex") == 0)
+		cfg->proto = REEVE_MPLEX;
+	else if (strcmp(argv[2], "yamux") != 0) /* the default */
+		return -1;
+	return 2;
+}
+
 int
-main(void)
+main(int argc, char **argv)
 {
 	struct scribe sc = {.rc = 0};
 	reeve_conn_t *pair[2];
-	int rc = reeve_rt_create(&sc.rt, NULL);
+	reeve_cfg_t cfg;
+	int rc;
 
+	if (take_mux(&cfg, argc, argv) != argc - 1) {
+		fprintf(stderr, "usage: actors [--mux yamux|mplex]\n");
+		return 2;
+	}
+	rc = reeve_rt_create(&sc.rt, NULL);
 	if (rc == 0) {
 		sem_init(&sc.over, 0, 0);
-		rc = reeve_conn_pair(pair, sc.rt, NULL);
+		rc = reeve_conn_pair(pair, sc.rt, &cfg);
 		if (rc == 0) {
 			rc = run(&sc, pair);
 			reeve_conn_destroy(pair[0]);

@@ -1,6 +1,7 @@
 /* echo_async.c - the echo server with callbacks: no thread waits for anything, nothing is copied.
  *
- * usage: echo_async ADDR      prints "listening ADDR", serves until SIGINT or SIGTERM
+ * usage: echo_async [--mux yamux|mplex] ADDR
+ *        prints "listening ADDR", serves until SIGINT or SIGTERM
  *
  * Four operations, each started again by its own completion: accept a connection, accept a stream of it, read a
  * buffer, write it.  An operation lies in the struct it belongs to; fn is called once for every start, also at the
@@ -11,6 +12,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static reeve_listener_t *listener;
 static sem_t accept_over;     /* the chain of accepts has ended ... */
@@ -138,20 +140,37 @@ serve(void)
 		; /* a signal */
 }
 
+/* --mux NAME before the other arguments: which protocol carries the streams.  Answers how many arguments it took. */
+static int
+take_mux(reeve_cfg_t *cfg, int argc, char **argv)
+{
+	reeve_cfg_init(cfg);
+	if (argc < 3 || strcmp(argv[1], "--mux") != 0)
+		return 0;
+	if (strcmp(argv[2], "mplex") == 0)
+		cfg->proto = REEVE_MPLEX;
+	else if (strcmp(argv[2], "yamux") != 0) /* the default */
+		return -1;
+	return 2;
+}
+
 int
 main(int argc, char **argv)
 {
 	reeve_rt_t *rt;
-	int rc;
+	reeve_cfg_t cfg;
+	int taken = take_mux(&cfg, argc, argv), rc;
+	const char *addr;
 
-	if (argc != 2) {
-		fprintf(stderr, "usage: echo_async ADDR\n");
+	if (taken < 0 || argc - taken != 2) {
+		fprintf(stderr, "usage: echo_async [--mux yamux|mplex] ADDR\n");
 		return 2;
 	}
+	addr = argv[1 + taken];
 	sem_init(&accept_over, 0, 0);
 	rc = reeve_rt_create(&rt, NULL);
 	if (rc == 0) {
-		rc = reeve_listen(&listener, rt, argv[1], NULL);
+		rc = reeve_listen(&listener, rt, addr, &cfg);
 		if (rc == 0) {
 			serve();
 			rc = accept_rc == REEVE_ECLOSED ? 0 : (int)accept_rc;
@@ -161,7 +180,7 @@ main(int argc, char **argv)
 		reeve_rt_destroy(rt);
 	}
 	if (rc < 0)
-		fprintf(stderr, "echo_async: %s: %s (%s)\n", argv[1], reeve_strerror(rc),
+		fprintf(stderr, "echo_async: %s: %s (%s)\n", addr, reeve_strerror(rc),
 		    reeve_errname(rc));
 	return rc < 0;
 }

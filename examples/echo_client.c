@@ -1,6 +1,7 @@
 /* echo_client.c - sends a text over one stream, half-closes it, and prints what comes back.
  *
- * usage: echo_client ADDR [TEXT]      exit code 0: everything came back; 1: an error, named on stderr
+ * usage: echo_client [--mux yamux|mplex] ADDR [TEXT]
+ *        exit code 0: everything came back; 1: an error, named on stderr
  *
  * Shows: a deadline on everything that waits, one way out for every error, and why a stream ended.  Writing it all
  * before reading is right for a text of this size only: an echo of more than the two windows waits for its reader. */
@@ -65,13 +66,13 @@ talk(reeve_stream_t *s, const char *text)
 }
 
 static int
-run(reeve_rt_t *rt, const char *addr, const char *text)
+run(reeve_rt_t *rt, const reeve_cfg_t *cfg, const char *addr, const char *text)
 {
 	reeve_conn_t *c;
 	reeve_stream_t *s;
 	int rc, end;
 
-	rc = reeve_dial(&c, rt, addr, NULL, WAIT_MS);
+	rc = reeve_dial(&c, rt, addr, cfg, WAIT_MS);
 	if (rc < 0)
 		return complain(addr, rc, NULL);
 	rc = reeve_open(reeve_conn_ctl(c), &s, WAIT_MS);
@@ -90,20 +91,36 @@ run(reeve_rt_t *rt, const char *addr, const char *text)
 	return rc;
 }
 
+/* --mux NAME before the other arguments: which protocol carries the streams.  Answers how many arguments it took. */
+static int
+take_mux(reeve_cfg_t *cfg, int argc, char **argv)
+{
+	reeve_cfg_init(cfg);
+	if (argc < 3 || strcmp(argv[1], "--mux") != 0)
+		return 0;
+	if (strcmp(argv[2], "mplex") == 0)
+		cfg->proto = REEVE_MPLEX;
+	else if (strcmp(argv[2], "yamux") != 0) /* the default */
+		return -1;
+	return 2;
+}
+
 int
 main(int argc, char **argv)
 {
 	reeve_rt_t *rt;
-	int rc;
+	reeve_cfg_t cfg;
+	int taken = take_mux(&cfg, argc, argv), rc;
 
-	if (argc < 2 || argc > 3) {
-		fprintf(stderr, "usage: echo_client ADDR [TEXT]\n");
+	if (taken < 0 || argc - taken < 2 || argc - taken > 3) {
+		fprintf(stderr, "usage: echo_client [--mux yamux|mplex] ADDR [TEXT]\n");
 		return 2;
 	}
 	rc = reeve_rt_create(&rt, NULL);
 	if (rc < 0)
 		return complain("runtime", rc, NULL) != 0;
-	rc = run(rt, argv[1], argc == 3 ? argv[2] : "hello from reeve");
+	rc = run(
+	    rt, &cfg, argv[1 + taken], argc - taken == 3 ? argv[2 + taken] : "hello from reeve");
 	reeve_rt_destroy(rt);
 	return rc < 0;
 }

@@ -1,7 +1,9 @@
-/* echo_server.c - sends every stream back without a copy, until SIGINT or SIGTERM: echo_server ADDR */
+/* echo_server.c - sends every stream back without a copy, until SIGINT or SIGTERM.
+ * usage: echo_server [--mux yamux|mplex] ADDR */
 #include <reeve/reeve.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 static reeve_listener_t *l;
 
 static void
@@ -21,14 +23,28 @@ stop(int sig)
 	reeve_listener_stop(l);
 }
 
+static uint32_t
+proto(const char *name)
+{
+	if (strcmp(name, "mplex") == 0)
+		return REEVE_MPLEX;
+	return strcmp(name, "yamux") == 0 ? REEVE_YAMUX : 0;
+}
+
 int
 main(int argc, char **argv)
 {
 	char at[256];
 	reeve_rt_t *rt;
+	reeve_cfg_t cfg;
 
-	if (argc != 2 || reeve_rt_create(&rt, NULL) < 0 ||
-	    reeve_listen(&l, rt, argv[1], NULL) < 0 || reeve_listener_addr(l, at, sizeof(at)) < 0)
+	reeve_cfg_init(&cfg);
+	cfg.proto = argc == 2 ? REEVE_YAMUX : 0;
+	if (argc == 4 && strcmp(argv[1], "--mux") == 0)
+		cfg.proto = proto(argv[2]);
+	if (cfg.proto == 0 || reeve_rt_create(&rt, NULL) < 0 ||
+	    reeve_listen(&l, rt, argv[argc - 1], &cfg) < 0 ||
+	    reeve_listener_addr(l, at, sizeof(at)) < 0)
 		return 1;
 	signal(SIGINT, stop);
 	signal(SIGTERM, stop);

@@ -8,7 +8,6 @@
 #include "lib/upgrade/multistream.h"
 #include "lib/upgrade/plaintext.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 struct result {
@@ -17,13 +16,6 @@ struct result {
 	unsigned at;
 	size_t used, out;
 };
-
-static void
-must(bool ok)
-{
-	if (!ok)
-		abort();
-}
 
 static struct result
 negotiate(enum rv_ms_mode mode, const uint8_t *p, size_t n, size_t piece)

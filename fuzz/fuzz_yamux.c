@@ -1,10 +1,7 @@
 /* fuzz_yamux.c - one yamux engine against arbitrary bytes and an arbitrary application.
  *
- * The input is a program: a byte below 8 feeds eight times that many of the next bytes as they
- * are, one below 0xc0 feeds a frame made of the next bytes (most of them nearly right, so that a
- * connection lives for a while), 0xc0 and above is something that the application does.  Looked
- * for: crashes, streams whose credit does not add up, memory without a bound, records that are
- * not let go. */
+ * The input is a program: world_run.  Looked for: crashes, streams whose credit does not add up, memory without a bound,
+ * a deadline that has passed, output that nobody announced, records that are not let go. */
 #include <config.h>
 
 #include "fuzz/world.h"
@@ -90,35 +87,24 @@ start(struct world *w, uint8_t how)
 	cfg.max_in = MAX_STREAMS;
 	cfg.flags = how & 2 ? REEVE_CFG_LAZY_ACK : 0;
 	cfg.linger_ms = how & 4 ? REEVE_OFF : 1000;
-	cfg.grow = 1u << 20;
+	cfg.grow = how & 8 ? 0 : 1u << 20;
+	cfg.split = how & 16 ? 100 : 0;
+	if (how & 32) {
+		cfg.max_in = 8;
+		cfg.max_out = 4;
+		cfg.max_unacked = 2;
+		cfg.churn_burst = 3;
+		cfg.churn_per_s = 2;
+	}
+	if (how & 64)
+		cfg.keepalive_ms = REEVE_OFF;
 	world_start(w, how & 1 ? REEVE_DIALER : REEVE_LISTENER, &cfg);
 }
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
-	static struct world w;
-	size_t at = 1, k;
+	static const struct world_target target = {start, frame, check};
 
-	if (n == 0)
-		return 0;
-	start(&w, p[0]);
-	while (at + 5 <= n) {
-		uint8_t op = p[at++];
-
-		if (op < 8) {
-			k = op * 8u < n - at ? op * 8u : n - at;
-			world_feed(&w, p + at, k);
-			at += k;
-		} else if (op < 0xc0) {
-			frame(&w, p + at);
-			at += 4;
-		} else {
-			world_act(&w, op, p[at++]);
-		}
-		world_settle(&w);
-		check(&w);
-	}
-	world_finish(&w);
-	return 0;
+	return world_run(&target, p, n);
 }

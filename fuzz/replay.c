@@ -1,15 +1,13 @@
-/* replay.c - runs a fuzz target with any compiler: over the files given as arguments, or else
- * over inputs made from seeds 1 to REEVE_FUZZ_N (2000).  REEVE_SEED=n runs that one only. */
+/* replay.c - runs a fuzz target with any compiler: over the files given as arguments, or else over the corpus of the
+ * target and inputs made from seeds 1 to REEVE_FUZZ_N (2000).  REEVE_SEED=n runs that one only. */
 #include <config.h>
 
 #include "fuzz/fuzz.h"
+#include "fuzz/seed.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
-#define INPUT_MAX 65536u
-
-static uint8_t input[INPUT_MAX];
+static uint8_t input[SEED_MAX];
 
 static int
 replay_file(const char *name)
@@ -27,25 +25,32 @@ replay_file(const char *name)
 	return EXIT_SUCCESS;
 }
 
-/* Half of the inputs are any bytes, half lean to the upper values, where targets keep their
- * structured commands. */
+/* What the last line of the output names is what crashed. */
 static void
-replay_seed(uint64_t seed)
+replay(const char *what, uint64_t i, size_t n)
 {
-	uint64_t x = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
-	size_t n;
-
-	x ^= x >> 29;
-	n = x % 2048;
-	for (size_t i = 0; i < n; i++) {
-		x ^= x << 13;
-		x ^= x >> 7;
-		x ^= x << 17;
-		input[i] = (uint8_t)(x >> 32);
-		if (seed % 2 == 0 && (x & 3) != 0)
-			input[i] |= 0x20;
-	}
+	printf("%s %llu\n", what, (unsigned long long)i);
+	fflush(stdout);
 	(void)LLVMFuzzerTestOneInput(input, n);
+}
+
+static int
+replay_corpus(const char *name)
+{
+	FILE *f = seed_corpus(name);
+	size_t n;
+	int rc;
+
+	if (f == NULL) {
+		printf("no corpus for %s\n", name);
+		return EXIT_FAILURE;
+	}
+	for (unsigned i = 1; (rc = seed_line(f, input, &n)) > 0; i++)
+		replay("input", i, n);
+	fclose(f);
+	if (rc < 0)
+		printf("the corpus for %s is not lines of hexadecimal digits\n", name);
+	return rc < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 int
@@ -61,14 +66,12 @@ main(int argc, char **argv)
 	if (argc > 1)
 		return rc;
 	if (one != NULL) {
-		replay_seed(strtoull(one, NULL, 10));
+		n = strtoull(one, NULL, 10);
+		replay("seed", n, seed_make(input, n));
 		return rc;
 	}
-	for (uint64_t seed = 1; seed <= n; seed++) {
-		/* The last line of a crash names its seed. */
-		printf("seed %llu\n", (unsigned long long)seed);
-		fflush(stdout);
-		replay_seed(seed);
-	}
+	rc = replay_corpus(REEVE_FUZZ_TARGET);
+	for (uint64_t seed = 1; seed <= n; seed++)
+		replay("seed", seed, seed_make(input, seed));
 	return rc;
 }

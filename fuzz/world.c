@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#define HOLD_LIMIT 1024u
+
 static void
 forget(struct world *w, struct rv_stream *st)
 {
@@ -47,7 +49,7 @@ room(void *ctx)
 	return ((struct world *)ctx)->room;
 }
 
-/* The time of slow readers passes, or all of them read: parsing goes on. */
+/* The time of slow readers passes, or all of them read: parsing goes on.  While memory is short, none may be to blame. */
 static void
 unblock(struct world *w)
 {
@@ -56,7 +58,7 @@ unblock(struct world *w)
 	for (unsigned i = 0; w->e->blocked; i++) {
 		must(i <= w->n);
 		at = w->e->ops->next_deadline(w->e);
-		if (at == UINT64_MAX) {
+		if (at == UINT64_MAX || rv_budget_level(w->budget) >= 3) {
 			for (unsigned k = 0; k < w->n; k++)
 				w->e->ops->consumed(w->e, w->st[k], UINT32_MAX, w->now);
 			must(!w->e->blocked);
@@ -117,15 +119,33 @@ static void
 write_out(struct world *w, size_t max)
 {
 	struct rv_gather *g = &w->g;
+	bool any = w->e->ops->has_output(w->e);
 	size_t n;
 
 	if (rv_gather_empty(g))
 		rv_gather_reset(g);
-	(void)w->e->ops->drain(w->e, g, w->now);
+	n = w->e->ops->drain(w->e, g, w->now);
+	must(any || n == 0);
 	for (; max > 0 && !rv_gather_empty(g); max -= n) {
 		n = g->iov[g->iov_at].iov_len < max ? g->iov[g->iov_at].iov_len : max;
 		rv_gather_sent(w->e, g, n);
 	}
+}
+
+/* The application holds bytes, up to so many quarters of what it may. */
+static void
+hold(struct world *w, unsigned quarters)
+{
+	static uint8_t bytes[HOLD_LIMIT];
+
+	if (w->hog != NULL)
+		rv_slab_unref(w->hog);
+	w->hog = NULL;
+	if (quarters == 0)
+		return;
+	w->hog = rv_slab_wrap(w->ar, bytes, quarters * (HOLD_LIMIT / 4), NULL, NULL);
+	must(w->hog != NULL);
+	rv_slab_charge(w->hog, w->budget);
 }
 
 static void
@@ -158,6 +178,7 @@ world_act(struct world *w, unsigned what, unsigned arg)
 	case 2:
 		w->now += (uint64_t)arg * arg * 1000;
 		w->dead = w->dead || o->tick(w->e, w->now) < 0;
+		must(w->dead || o->next_deadline(w->e) > w->now);
 		return;
 	case 3:
 		if (o->ping != NULL)
@@ -168,6 +189,14 @@ world_act(struct world *w, unsigned what, unsigned arg)
 			o->goaway(w->e, arg);
 		else if (arg == 1)
 			o->closing(w->e);
+		else if (arg == 2)
+			w->dead = w->dead || o->feed_end(w->e) < 0;
+		else if (arg >= 128)
+			hold(w, arg % 5);
+		else { /* the application is slow to take what it is told */
+			w->room = arg % 7;
+			(void)o->notify(w->e);
+		}
 		return;
 	default:
 		break;
@@ -218,9 +247,11 @@ world_start(struct world *w, int role, const reeve_cfg_t *cfg)
 	w->ar = rv_arena_create(NULL);
 	must(w->ar != NULL);
 	w->pool = rv_pool_create(w->ar);
-	must(w->pool != NULL && rv_cfg_resolve(&c.user, cfg) == 0);
+	w->budget = rv_budget_create(w->ar, HOLD_LIMIT, NULL);
+	must(w->pool != NULL && w->budget != NULL && rv_cfg_resolve(&c.user, cfg) == 0);
 	rv_pool_enter(w->pool);
 	c.arena = w->ar;
+	c.budget = w->budget;
 	c.sink.emit = emit;
 	c.sink.room = room;
 	c.sink.ctx = w;
@@ -237,8 +268,39 @@ world_finish(struct world *w)
 	must(w->e->ops->notify(w->e));
 	must(w->n == 0 && w->e->nstreams == 0 && w->e->nunacked == 0 && w->e->nunaccepted == 0);
 	w->e->ops->destroy(w->e);
+	hold(w, 0);
+	rv_budget_unref(w->budget);
 	rv_pool_enter(NULL);
 	rv_pool_close(w->pool);
 	must(rv_arena_bytes(w->ar) == 0);
 	rv_arena_unref(w->ar);
+}
+
+int
+world_run(const struct world_target *t, const uint8_t *p, size_t n)
+{
+	static struct world w;
+	size_t at = 1, k;
+
+	if (n == 0)
+		return 0;
+	t->start(&w, p[0]);
+	while (at + 5 <= n) {
+		uint8_t op = p[at++];
+
+		if (op < 8) {
+			k = op * 8u < n - at ? op * 8u : n - at;
+			world_feed(&w, p + at, k);
+			at += k;
+		} else if (op < 0xc0) {
+			t->frame(&w, p + at);
+			at += 4;
+		} else {
+			world_act(&w, op, p[at++]);
+		}
+		world_settle(&w);
+		t->check(&w);
+	}
+	world_finish(&w);
+	return 0;
 }

@@ -9,8 +9,6 @@
 #include "lib/config.h"
 #include "lib/engine/gather.h"
 
-#include <stdlib.h>
-
 #define MEMORY_BOUND (4u << 20)
 #define MAX_STREAMS  128u
 #define PIECE_MAX    (65536u + 16)
@@ -19,6 +17,8 @@ struct world {
 	struct rv_engine *e;
 	struct rv_arena *ar;
 	struct rv_pool *pool;
+	struct rv_budget *budget; /* of held bytes; all of them are ... */
+	struct rv_slab *hog;      /* ... in this one, or NULL */
 	struct rv_stream *st[2 * MAX_STREAMS];
 	unsigned n, room;
 	uint64_t now;
@@ -27,13 +27,6 @@ struct world {
 	uint8_t held[PIECE_MAX];
 	struct rv_gather g;
 };
-
-static inline void
-must(bool ok)
-{
-	if (!ok)
-		abort();
-}
 
 /* cfg as the application would give it. */
 void world_start(struct world *w, int role, const reeve_cfg_t *cfg);
@@ -44,5 +37,16 @@ void world_act(struct world *w, unsigned what, unsigned arg);
 /* Whatever is pending, with room for it; memory has its bound. */
 void world_settle(struct world *w);
 void world_finish(struct world *w);
+
+/* A protocol's part. */
+struct world_target {
+	void (*start)(struct world *w, uint8_t how);
+	void (*frame)(struct world *w, const uint8_t *p); /* out of four bytes */
+	void (*check)(struct world *w);
+};
+/* An input is a program.  Its first byte is how to start; then a byte below 8 feeds eight times that many of the next
+ * bytes as they are, one below 0xc0 feeds a frame made of the next bytes (most of them nearly right, so that a
+ * connection lives for a while), 0xc0 and above is something that the application does. */
+int world_run(const struct world_target *t, const uint8_t *p, size_t n);
 
 #endif

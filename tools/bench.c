@@ -28,6 +28,10 @@ static const char help[] =
     "  --seconds S        for everything, about; 10\n"
     "  --threads          a thread for each end of a stream, blocking (default)\n"
     "  --callbacks        completions on the workers instead\n"
+    "  --mux NAME         what carries the streams: yamux (default) or mplex\n"
+    "  --plaintext        both ends agree on it first, by multistream-select and\n"
+    "                     plaintext 2.0; --mux is then a list in order of preference.\n"
+    "                     This protects nothing\n"
     "  --workers N        threads of each node's runtime; the library's choice\n"
     "  --json             print one JSON object instead of the table\n"
     "  --help, --version\n"
@@ -41,6 +45,8 @@ static const struct option options[] = {
     {"seconds", required_argument, NULL, 'S'},
     {"threads", no_argument, NULL, 'T'},
     {"callbacks", no_argument, NULL, 'C'},
+    {"mux", required_argument, NULL, 'm'},
+    {"plaintext", no_argument, NULL, 'P'},
     {"workers", required_argument, NULL, 'w'},
     {"json", no_argument, NULL, 'j'},
     {"help", no_argument, NULL, 'h'},
@@ -134,6 +140,13 @@ parse(struct bench_options *o, int argc, char **argv)
 		case 'C':
 			o->callbacks = c == 'C';
 			break;
+		case 'm':
+			if (!mux_parse(&o->mux, optarg))
+				misuse("--mux is yamux or mplex");
+			break;
+		case 'P':
+			o->mux.plaintext = true;
+			break;
 		case 'w':
 			o->workers = (unsigned)number(optarg, 64, false, "--workers is 1 to 64");
 			break;
@@ -152,6 +165,8 @@ parse(struct bench_options *o, int argc, char **argv)
 	}
 	if (optind < argc)
 		misuse("no arguments, please");
+	if (o->mux.n > 1 && !o->mux.plaintext)
+		misuse("--mux with several names needs --plaintext");
 }
 
 static int
@@ -243,9 +258,12 @@ main(int argc, char **argv)
 	struct bench_options o = {.seconds = 10};
 	struct bench_row rows[BENCH_ROWS];
 	double message_ns[BENCH_ROWS];
-	int n = 0;
+	int n = 0, rc;
 
 	parse(&o, argc, argv);
+	rc = mux_cfg(&o.mux, &o.cfg);
+	if (rc < 0)
+		bench_die("key", rc);
 	term_init(&progress, stderr);
 	memset(rows, 0, sizeof(rows));
 	for (int i = 0; i < (o.size > 0 ? 1 : 2); i++) {

@@ -13,6 +13,8 @@
 
 #include <reeve/reeve.h>
 
+#include "tools/mux.h"
+
 #define BENCH_ROUNDS  5
 #define BENCH_STREAMS 4096 /* most streams of a row */
 #define BENCH_ROWS    4
@@ -26,6 +28,8 @@ struct bench_options {
 	unsigned streams; /* 0: the default rows */
 	size_t size;      /* bytes of a write; 0: the default rows */
 	double seconds;   /* for everything */
+	struct mux mux;
+	reeve_cfg_t cfg; /* of both ends of the connection */
 };
 
 /* Bytes that have arrived: counted by one reader, awaited by main. */
@@ -44,13 +48,14 @@ struct bench_round {
 /* What one row found out. */
 struct bench_row {
 	unsigned streams;
+	int proto; /* enum reeve_proto, what was agreed */
 	size_t size;
 	double ours, raw;         /* bytes a second, medians */
 	double cpu_ours, cpu_raw; /* processor seconds for 1e9 bytes, all threads */
 	double copies;            /* copies of a payload byte besides the kernel's */
 	double frames_per_write, frames_per_read, frames_per_call;
 	double actor_messages, wakes; /* a second, both nodes */
-	uint64_t window;              /* bytes, the largest receive window */
+	uint64_t window;              /* bytes, the largest receive window; mplex has none: 0 */
 };
 
 struct bench_link; /* two nodes and their streams */

@@ -147,11 +147,11 @@ make_nodes(struct bench_link *l, const struct bench_options *o)
 		snprintf(addr, sizeof(addr), "unix:///tmp/reeve-bench.%ld", (long)getpid());
 	else if (o->transport == BENCH_MEMORY)
 		snprintf(addr, sizeof(addr), "mem://reeve-bench");
-	rc = reeve_listen(&listener, l->rt[1], addr, NULL);
+	rc = reeve_listen(&listener, l->rt[1], addr, &o->cfg);
 	if (rc < 0)
 		bench_die(addr, rc);
 	(void)reeve_listener_addr(listener, addr, sizeof(addr));
-	rc = reeve_dial(&l->conn[0], l->rt[0], addr, NULL, WAIT_MS);
+	rc = reeve_dial(&l->conn[0], l->rt[0], addr, &o->cfg, WAIT_MS);
 	if (rc == 0)
 		rc = reeve_listener_accept(listener, &l->conn[1], WAIT_MS);
 	if (rc < 0)
@@ -297,6 +297,7 @@ bench_link_counters(struct bench_link *l, struct bench_row *row)
 	}
 	row->frames_per_call = per(frames, calls);
 	row->window = st[1].window_max;
+	row->proto = reeve_proto(reeve_conn_ctl(l->conn[0]));
 }
 
 /* --- the end --- */

@@ -14,6 +14,12 @@ static const char *const yardsticks[] = {
     "a bare unix socket pair (memory has none)",
 };
 
+static const char *
+mux_name(const struct bench_row *r)
+{
+	return r->proto == REEVE_MPLEX ? "mplex" : "yamux";
+}
+
 static long
 processors(void)
 {
@@ -29,7 +35,7 @@ print_row(const struct bench_row *r)
 	    term_bytes(size, (double)r->size), r->ours / 1e9, r->raw / 1e9,
 	    r->raw > 0 ? r->ours / r->raw : 0, term_count(msgs, r->ours / (double)r->size),
 	    r->copies, r->frames_per_call, r->cpu_ours, r->cpu_raw,
-	    term_bytes(window, (double)r->window));
+	    r->proto == REEVE_MPLEX ? "none" : term_bytes(window, (double)r->window));
 }
 
 void
@@ -41,9 +47,10 @@ bench_report_table(
 	if (o->workers > 0)
 		snprintf(workers, sizeof(workers), "%u worker%s a node", o->workers,
 		    o->workers == 1 ? "" : "s");
-	printf("reeve-bench %s: %s, %s, %s, %ld processor%s\n\n", reeve_version(),
-	    transports[o->transport], o->callbacks ? "callbacks" : "threads", workers, processors(),
-	    processors() == 1 ? "" : "s");
+	printf("reeve-bench %s: %s, %s%s, %s, %s, %ld processor%s\n\n", reeve_version(),
+	    transports[o->transport], mux_name(rows),
+	    o->mux.plaintext ? " agreed in plaintext" : "", o->callbacks ? "callbacks" : "threads",
+	    workers, processors(), processors() == 1 ? "" : "s");
 	printf("%16s%7s%7s%6s%7s%7s%7s%13s\n", "", "reeve", "raw", "", "writes", "copies", "frames",
 	    "CPU s/GB");
 	printf("%7s%9s%7s%7s%6s%7s%7s%7s%7s%6s%9s\n", "streams", "size", "GB/s", "GB/s", "ratio",
@@ -66,8 +73,9 @@ bench_report_json(
 	const struct bench_row *r;
 
 	printf("{\"program\": \"reeve-bench\", \"version\": \"%s\", \"transport\": \"%s\", "
-	       "\"mode\": \"%s\",\n",
-	    reeve_version(), transports[o->transport], o->callbacks ? "callbacks" : "threads");
+	       "\"mode\": \"%s\", \"mux\": \"%s\", \"plaintext\": %s,\n",
+	    reeve_version(), transports[o->transport], o->callbacks ? "callbacks" : "threads",
+	    mux_name(rows), o->mux.plaintext ? "true" : "false");
 	printf(" \"workers\": %u, \"processors\": %ld, \"rounds\": %d, \"raw\": \"%s\",\n",
 	    o->workers, processors(), BENCH_ROUNDS, yardsticks[o->transport]);
 	printf(" \"message_ns\": %.2f, \"rows\": [", message_ns);

@@ -34,6 +34,11 @@ static const char help[] =
     "                         has moved in either direction for so long\n"
     "  -r, --reset-code CODE  at the end of the input reset the stream with CODE, do\n"
     "                         not half-close it; what is not sent yet is dropped\n"
+    "  -m, --mux NAME         what carries the streams: yamux (default) or mplex\n"
+    "      --plaintext        agree with the peer on it first (multistream-select and\n"
+    "                         plaintext 2.0, with a random key); --mux is then a list\n"
+    "                         in order of preference, \"yamux,mplex\" by default.\n"
+    "                         This protects nothing: anybody can read and change all\n"
     "  -h, --help             this text\n"
     "  -V, --version          the version\n"
     "\n"
@@ -45,6 +50,8 @@ static const struct option options[] = {
     {"progress", optional_argument, NULL, 'p'},
     {"timeout", required_argument, NULL, 't'},
     {"reset-code", required_argument, NULL, 'r'},
+    {"mux", required_argument, NULL, 'm'},
+    {"plaintext", no_argument, NULL, 'P'},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
     {NULL, 0, NULL, 0},
@@ -112,7 +119,7 @@ parse(struct cat_options *o, int argc, char **argv)
 	int c;
 
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, "lpt:r:hV", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "lpt:r:m:hV", options, NULL)) != -1) {
 		switch (c) {
 		case 'l':
 			o->listen = true;
@@ -128,6 +135,13 @@ parse(struct cat_options *o, int argc, char **argv)
 			o->reset_code = parse_code(optarg);
 			o->reset = true;
 			break;
+		case 'm':
+			if (!mux_parse(&o->mux, optarg))
+				misuse("--mux is yamux or mplex");
+			break;
+		case 'P':
+			o->mux.plaintext = true;
+			break;
 		case 'h':
 			fputs(help, stdout);
 			exit(fflush(stdout) != 0);
@@ -140,6 +154,8 @@ parse(struct cat_options *o, int argc, char **argv)
 	}
 	if (argc - optind != 1)
 		misuse(argc == optind ? "an address is missing" : "one address, please");
+	if (o->mux.n > 1 && !o->mux.plaintext)
+		misuse("--mux with several names needs --plaintext");
 	o->addr = argv[optind];
 }
 
@@ -149,7 +165,7 @@ take_peer(struct cat *c)
 {
 	reeve_listener_t *l;
 	char addr[256];
-	int rc = reeve_listen(&l, c->rt, c->opt.addr, NULL);
+	int rc = reeve_listen(&l, c->rt, c->opt.addr, &c->cfg);
 
 	if (rc < 0)
 		return rc;
@@ -163,7 +179,7 @@ take_peer(struct cat *c)
 static int
 call_peer(struct cat *c)
 {
-	int rc = reeve_dial(&c->conn, c->rt, c->opt.addr, NULL, c->opt.timeout_ms);
+	int rc = reeve_dial(&c->conn, c->rt, c->opt.addr, &c->cfg, c->opt.timeout_ms);
 
 	return rc < 0 ? rc : reeve_open(reeve_conn_ctl(c->conn), &c->stream, c->opt.timeout_ms);
 }
@@ -173,6 +189,7 @@ init(struct cat *c)
 {
 	pthread_condattr_t attr;
 	struct stat st;
+	int rc;
 
 	if (fstat(STDIN_FILENO, &st) == 0 && S_ISREG(st.st_mode))
 		c->total = (uint64_t)st.st_size;
@@ -183,7 +200,8 @@ init(struct cat *c)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&c->changed, &attr);
 	pthread_condattr_destroy(&attr);
-	return reeve_rt_create(&c->rt, NULL);
+	rc = mux_cfg(&c->opt.mux, &c->cfg);
+	return rc < 0 ? rc : reeve_rt_create(&c->rt, NULL);
 }
 
 /* Run both directions.  Answers whether both threads are gone. */
@@ -244,7 +262,7 @@ main(int argc, char **argv)
 		return complain("start", rc, NULL);
 	rc = c.opt.listen ? take_peer(&c) : call_peer(&c);
 	if (rc < 0) {
-		code = complain(c.opt.addr, rc, NULL);
+		code = complain(c.opt.addr, rc, &c.opt.mux.why);
 	} else {
 		if (!carry(
 			&c)) { /* a thread still waits for the other side of a pipe: the exit ends it */

@@ -11,6 +11,8 @@
 
 #include <reeve/reeve.h>
 
+#include "tools/mux.h"
+
 enum cat_progress { CAT_AUTO, CAT_ALWAYS, CAT_NEVER };
 
 struct cat_options {
@@ -21,10 +23,12 @@ struct cat_options {
 	bool reset;         /* end of input: reset the stream with ... */
 	uint32_t reset_code;
 	enum cat_progress when; /* ... and where */
+	struct mux mux;
 };
 
 struct cat {
 	struct cat_options opt;
+	reeve_cfg_t cfg;
 	reeve_rt_t *rt;
 	reeve_conn_t *conn;
 	reeve_stream_t *stream;

@@ -10,7 +10,6 @@
 #include "tests/kit/run.h"
 #include "tests/kit/sock.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -405,8 +404,7 @@ START_TEST(a_dial_is_given_up_at_its_deadline_and_when_cancelled)
 	for (int i = 0; i < 30; i++) {
 		reeve_op_init(&op, NULL, NULL);
 		reeve_dial_async(rt, addr, &cfg, &op);
-		for (int j = 0; j < 20 * i; j++)
-			sched_yield();
+		rvt_yield(20 * (unsigned)i);
 		reeve_op_cancel(&op);
 		ck_assert_int_eq(reeve_op_wait(&op), REEVE_ECANCELED);
 	}

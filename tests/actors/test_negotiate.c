@@ -3,6 +3,7 @@
 #include <config.h>
 
 #include "tests/kit/duo.h"
+#include "tests/kit/peer.h"
 #include "tests/kit/run.h"
 
 #include <string.h>
@@ -151,8 +152,7 @@ START_TEST(calls_right_behind_the_start_see_nothing_of_it)
 		}
 		reeve_negotiate_async(d.s[0], round % 2 ? LAZY : REEVE_DIALER, cb + 1, 1, &n[0].op);
 		ck_assert_int_eq(reeve_write(d.s[0], "abc", 3), 3);
-		for (int spin = round % 7 * 20; spin > 0; spin--)
-			sched_yield();
+		rvt_yield((unsigned)round % 7 * 20);
 		reeve_negotiate_async(d.s[1], REEVE_LISTENER, ab, 2, &n[1].op);
 		ck_assert_int_eq(reeve_write(d.s[1], "abc", 3), 3);
 		for (int i = 0; i < 2; i++) {

@@ -48,18 +48,6 @@ slow(int i)
 	return i % LOOPS / 2 >= RVT_RECHUNK;
 }
 
-/* Both ends close gracefully, at once. */
-static void
-part(void)
-{
-	struct rvt_call c = {.kind = RVT_CALL_CLOSE, .c = n.c[1], .timeout_ms = rvt_slow(5000)};
-
-	rvt_call_start(&c);
-	ck_assert_int_eq(reeve_conn_close(n.c[0], rvt_slow(5000)), 0);
-	ck_assert_int_eq(rvt_call_end(&c), 0);
-	rvt_divorce(&n);
-}
-
 /* total bytes from s[0] to s[1] and back. */
 static void
 echo(reeve_stream_t *s[2], uint64_t total, uint32_t seed, bool zero_copy)
@@ -97,7 +85,7 @@ START_TEST(echo_of_all_sizes)
 		reeve_close(s[0]);
 		reeve_close(s[1]);
 	}
-	part();
+	rvt_part(&n);
 }
 END_TEST
 
@@ -135,7 +123,7 @@ START_TEST(many_streams_both_ways)
 		reeve_close(s[i][1]);
 	}
 	ck_assert_uint_eq(rvt_stats(n.k[0]).resets_in + rvt_stats(n.k[0]).resets_out, 0);
-	part();
+	rvt_part(&n);
 }
 END_TEST
 
@@ -157,7 +145,7 @@ START_TEST(both_ends_write_a_window_before_reading)
 		rvt_want_rc(s[i], 0);
 		reeve_close(s[i]);
 	}
-	part();
+	rvt_part(&n);
 }
 END_TEST
 
@@ -177,7 +165,7 @@ START_TEST(one_write_of_ten_megabytes)
 	reeve_close(s[0]);
 	rvt_want_rc(s[1], 0);
 	reeve_close(s[1]);
-	part();
+	rvt_part(&n);
 	free(c.p);
 }
 END_TEST
@@ -216,7 +204,7 @@ START_TEST(both_ends_write_too_much)
 		ck_assert_int_eq(reeve_reset(s[i], 0), 0);
 	for (int i = 0; i < 2; i++)
 		reeve_close(s[i]);
-	part();
+	rvt_part(&n);
 	free(big);
 }
 END_TEST

@@ -40,28 +40,6 @@ marry(int via)
 	rvt_marry(&n, &w);
 }
 
-/* Wait until a node has no stream any more. */
-static void
-settled(int end)
-{
-	uint64_t deadline = rvt_now_ms() + (uint64_t)rvt_slow(RVT_WAIT_MS);
-
-	while (rvt_stats(n.k[end]).streams_open != 0) {
-		ck_assert_msg(rvt_now_ms() < deadline, "node %d: %llu streams stay", end,
-		    (unsigned long long)rvt_stats(n.k[end]).streams_open);
-		sched_yield();
-	}
-}
-
-static void
-settled_clean(void)
-{
-	for (int i = 0; i < 2; i++) {
-		settled(i);
-		ck_assert_uint_eq(rvt_stats(n.k[i]).resets_out, 0);
-	}
-}
-
 /* The server writes, closes the stream and the connection; the client reads late, in small pieces. */
 START_TEST(bytes_written_before_the_close_all_arrive)
 {
@@ -242,8 +220,8 @@ START_TEST(letting_go_does_not_overtake_the_bytes)
 		ck_assert_int_eq(got, at_row % 2 ? REEVE_ERESET : 0);
 		reeve_close(s[1]);
 	}
-	settled(0);
-	settled(1);
+	rvt_no_streams(n.k[0]);
+	rvt_no_streams(n.k[1]);
 	rvt_divorce(&n);
 }
 END_TEST
@@ -252,28 +230,9 @@ END_TEST
 START_TEST(request_and_answer_over_one_stream)
 {
 	int at_row = row(_i, RVT_VIAS);
-	uint32_t size = at_row >= RVT_RECHUNK ? 20000 : 1u << 20;
-	struct rvt_flow w = {.kind = RVT_FLOW_WRITE, .total = size, .seed = 1};
-	reeve_stream_t *s[2];
-	uint8_t byte = 0;
 
 	marry(at_row);
-	rvt_stream_pair(&n, 0, s);
-	rvt_want_write(s[0], 1000, 0);
-	ck_assert_int_eq(reeve_shut(s[0]), 0);
-	ck_assert_int_eq(reeve_shut(s[0]), 0);
-	ck_assert_int_eq(reeve_write(s[0], &byte, 1), REEVE_ESHUT);
-	rvt_want_read(s[1], 1000, 0);
-	rvt_want_rc(s[1], 0);
-	w.s = s[1];
-	w.key = (uint32_t)reeve_stream_id(s[1]);
-	rvt_flow_start(&w);
-	rvt_want_read(s[0], size, 0);
-	rvt_want_rc(s[0], 0);
-	rvt_flow_end(&w);
-	reeve_close(s[0]);
-	reeve_close(s[1]);
-	settled_clean();
+	rvt_ask_and_answer(&n, at_row >= RVT_RECHUNK ? 20000 : 1u << 20);
 	rvt_divorce(&n);
 }
 END_TEST
@@ -341,7 +300,7 @@ START_TEST(ends_that_cross_leave_nothing)
 		pthread_join(t[i], NULL);
 		ck_assert_msg(c[i].rc == 0, "%s", reeve_errname(c[i].rc));
 	}
-	settled_clean();
+	rvt_settled_clean(&n);
 	pthread_barrier_destroy(&at);
 	rvt_divorce(&n);
 	free(s);

@@ -2,6 +2,7 @@
 #include <config.h>
 
 #include "tests/hostile/attacks.h"
+#include "tests/kit/base.h"
 #include "tests/kit/raw.h"
 #include "tests/kit/run.h"
 #include "tests/kit/siege.h"
@@ -10,6 +11,9 @@
 #include <string.h>
 
 #define CRUMBS_RATIO 300
+#define TRIES        7
+/* Plain data is copied by the system, which no sanitizer slows down. */
+#define SANITIZED (RVT_SANITIZED ? 4 : 1)
 
 /* Nanoseconds of processor time (all threads but the attacker's) that a byte of the attack costs. */
 static double
@@ -37,22 +41,51 @@ cost(const struct attack *a)
 	return (double)ns / (double)t.bytes;
 }
 
+/* An attack beside its yardstick, each measured several times unless the first ones are clear: the least that the attack
+ * cost, and the median of the yardstick.  What else the machine does makes either seem dearer, never cheaper. */
+struct weighed {
+	double ns, plain;
+};
+
+static struct weighed
+weigh(double (*costs)(void *arg), void *arg, double most)
+{
+	double plain[TRIES];
+	struct weighed w = {.ns = 1e9};
+
+	for (unsigned n = 0; n < TRIES; n++) {
+		double ns;
+
+		plain[n] = cost(attack_named("plain data"));
+		ns = costs(arg);
+		w.ns = ns < w.ns ? ns : w.ns;
+		w.plain = rvt_median(plain, n + 1);
+		if (w.ns < w.plain * most)
+			break;
+	}
+	return w;
+}
+
+static double
+cost_of_attack(void *arg)
+{
+	return cost(arg);
+}
+
 START_TEST(byte_of_a_flood_costs_little_more_than_a_byte_of_data)
 {
-	const struct attack *a = &attacks[_i];
-	double plain, ns;
+	struct attack a = attacks[_i];
+	double most = a.ratio * SANITIZED;
+	struct weighed w;
 
-	if (a->rc == REEVE_EGOAWAY)
+	if (a.rc == REEVE_EGOAWAY)
 		return; /* ends at the first frame */
-	plain = cost(attack_named("plain data"));
-	ns = cost(a);
-	for (int again = 0; again < 4 && ns >= plain * a->ratio; again++) /* somebody else's load */
-		ns = cost(a);
-	printf("%-40s %8.3f ns a byte, %6.1f times plain data (%.3f)\n", a->name, ns, ns / plain,
-	    plain);
+	w = weigh(cost_of_attack, &a, most);
+	printf("%-40s %8.3f ns a byte, %6.1f times plain data (%.3f)\n", a.name, w.ns,
+	    w.ns / w.plain, w.plain);
 	fflush(stdout);
-	ck_assert_msg(ns < plain * a->ratio, "%s: %.3f ns a byte, plain data %.3f: %.1f times",
-	    a->name, ns, plain, ns / plain);
+	ck_assert_msg(w.ns < w.plain * most, "%s: %.3f ns a byte, plain data %.3f: %.1f times",
+	    a.name, w.ns, w.plain, w.ns / w.plain);
 }
 END_TEST
 
@@ -67,9 +100,9 @@ writer_main(void *arg)
 }
 
 /* Nanoseconds of a byte of credit that comes one at a time to a stream that has bytes to send: each may become a frame
- * of one byte.  *frames: what left for each that came. */
+ * of one byte.  frames: what left for each that came. */
 static double
-cost_of_crumbs(double *frames)
+cost_of_crumbs(void *frames)
 {
 	const struct attack *a = attack_named("window updates of one byte");
 	struct rvt_raw r;
@@ -91,7 +124,7 @@ cost_of_crumbs(double *frames)
 	(void)rvt_frames_in(r.k, before.frames_in + t.frames);
 	ns = (int64_t)rvt_others_cpu_ns() - ns;
 	after = rvt_stats(r.k);
-	*frames = (double)(after.frames_out - before.frames_out) / (double)t.frames;
+	*(double *)frames = (double)(after.frames_out - before.frames_out) / (double)t.frames;
 	ck_assert_int_eq(reeve_reset(s, 0), 0);
 	pthread_join(writer, NULL);
 	reeve_close(s);
@@ -101,13 +134,12 @@ cost_of_crumbs(double *frames)
 
 START_TEST(credit_in_crumbs_costs_little_more_than_data)
 {
-	double plain = cost(attack_named("plain data")), frames, ns = cost_of_crumbs(&frames);
+	double frames, most = CRUMBS_RATIO * SANITIZED;
+	struct weighed w = weigh(cost_of_crumbs, &frames, most);
 
-	for (int again = 0; again < 4 && ns >= plain * CRUMBS_RATIO; again++)
-		ns = cost_of_crumbs(&frames);
 	printf("%-40s %8.3f ns a byte, %6.1f times plain data (%.3f), %.3f frames each\n",
-	    "credit in crumbs for a busy stream", ns, ns / plain, plain, frames);
-	ck_assert_msg(ns < plain * CRUMBS_RATIO, "%.3f ns, plain data %.3f", ns, plain);
+	    "credit in crumbs for a busy stream", w.ns, w.ns / w.plain, w.plain, frames);
+	ck_assert_msg(w.ns < w.plain * most, "%.3f ns, plain data %.3f", w.ns, w.plain);
 	ck_assert(frames < 1.1);
 }
 END_TEST

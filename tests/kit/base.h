@@ -37,4 +37,7 @@ void rvt_base_check(const struct rvt_base *b);
 uint64_t rvt_rss(void);
 uint64_t rvt_cpu_ms(void);
 
+/* Of n > 0 numbers, which are sorted by it; the higher one of two. */
+double rvt_median(double *v, unsigned n);
+
 #endif

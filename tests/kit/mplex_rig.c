@@ -161,3 +161,47 @@ rvt_mp_want_reason(struct rvt_rig *r, int rc, const char *id)
 	ck_assert_int_eq(r->e->reason.rc, rc);
 	ck_assert_str_eq(r->e->reason.id, id);
 }
+
+void
+rvt_mp_say(struct rvt_rig *r, unsigned flag, uint64_t id)
+{
+	rvt_mp_put(&r->in, flag, id, 0);
+	rvt_mp_feed(r);
+}
+
+void
+rvt_mp_flush(struct rvt_rig *r)
+{
+	rvt_drain(r, 0);
+	rvt_notify(r);
+}
+
+void
+rvt_mp_unblock(struct rvt_rig *r, int by, struct rv_stream *st)
+{
+	const struct rv_engine_ops *o = r->e->ops;
+
+	switch (by) {
+	case RVT_BY_CLOSE:
+		o->close(r->e, st, false, r->now);
+		break;
+	case RVT_BY_CLOSE_UNREAD:
+		o->close(r->e, st, true, r->now);
+		break;
+	case RVT_BY_DROP:
+		o->drop(r->e, st);
+		break;
+	case RVT_BY_STOP:
+		o->stop(r->e, st);
+		break;
+	case RVT_BY_RESET:
+		o->reset(r->e, st, 0);
+		break;
+	case RVT_BY_CONSUMED:
+		o->consumed(r->e, st, 256u << 10, r->now);
+		break;
+	default:
+		rvt_mp_tick(r, 5000);
+		break;
+	}
+}

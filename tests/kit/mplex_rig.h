@@ -21,6 +21,21 @@ struct rv_stream *rvt_mp_outbound(struct rvt_rig *r);
 void rvt_mp_feed_data(struct rvt_rig *r, uint64_t id, uint32_t n, uint64_t from);
 /* Fed what is in r->in; no error. */
 void rvt_mp_feed(struct rvt_rig *r);
+/* The peer says a frame without a body; everything that is due leaves and is told. */
+void rvt_mp_say(struct rvt_rig *r, unsigned flag, uint64_t id);
+void rvt_mp_flush(struct rvt_rig *r);
+/* What may happen to a stream that holds up the others; the last two: its reader reads a window, 5 s pass. */
+enum rvt_mp_by {
+	RVT_BY_CLOSE,
+	RVT_BY_CLOSE_UNREAD,
+	RVT_BY_DROP,
+	RVT_BY_STOP,
+	RVT_BY_RESET,
+	RVT_BY_CONSUMED,
+	RVT_BY_TIME,
+	RVT_BYS
+};
+void rvt_mp_unblock(struct rvt_rig *r, int by, struct rv_stream *st);
 /* Bytes of the peer's stream id that were delivered; bytes of the connection that are unread. */
 uint64_t rvt_mp_got(struct rvt_rig *r, uint64_t id);
 uint64_t rvt_mp_unread(const struct rvt_rig *r);

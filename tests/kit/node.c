@@ -2,7 +2,9 @@
 #include <config.h>
 
 #include "tests/kit/node.h"
+#include "tests/kit/flow.h"
 #include "tests/kit/peer.h"
+#include "tests/kit/raw.h"
 #include "tests/kit/sock.h"
 
 #include <check.h>
@@ -150,6 +152,17 @@ rvt_divorce(struct rvt_nodes *n)
 }
 
 void
+rvt_part(struct rvt_nodes *n)
+{
+	struct rvt_call c = {.kind = RVT_CALL_CLOSE, .c = n->c[1], .timeout_ms = rvt_slow(5000)};
+
+	rvt_call_start(&c);
+	ck_assert_int_eq(reeve_conn_close(n->c[0], rvt_slow(5000)), 0);
+	ck_assert_int_eq(rvt_call_end(&c), 0);
+	rvt_divorce(n);
+}
+
+void
 rvt_stream_pair(struct rvt_nodes *n, int end, reeve_stream_t *s[2])
 {
 	int ms = rvt_slow(RVT_WAIT_MS);
@@ -157,4 +170,50 @@ rvt_stream_pair(struct rvt_nodes *n, int end, reeve_stream_t *s[2])
 	ck_assert_int_eq(reeve_open(n->k[end], &s[end], ms), 0);
 	ck_assert_int_eq(reeve_accept(n->k[1 - end], &s[1 - end], ms), 0);
 	ck_assert_uint_eq(reeve_stream_id(s[0]), reeve_stream_id(s[1]));
+}
+
+void
+rvt_close_both(reeve_stream_t *s[2])
+{
+	reeve_close(s[0]);
+	reeve_close(s[1]);
+}
+
+void
+rvt_settled(struct rvt_nodes *n)
+{
+	rvt_no_streams(n->k[0]);
+	rvt_no_streams(n->k[1]);
+}
+
+void
+rvt_settled_clean(struct rvt_nodes *n)
+{
+	rvt_settled(n);
+	for (int i = 0; i < 2; i++)
+		ck_assert_uint_eq(rvt_stats(n->k[i]).resets_out, 0);
+}
+
+void
+rvt_ask_and_answer(struct rvt_nodes *n, uint32_t size)
+{
+	struct rvt_flow w = {.kind = RVT_FLOW_WRITE, .total = size, .seed = 1};
+	reeve_stream_t *s[2];
+	uint8_t byte = 0;
+
+	rvt_stream_pair(n, 0, s);
+	rvt_want_write(s[0], 1000, 0);
+	ck_assert_int_eq(reeve_shut(s[0]), 0);
+	ck_assert_int_eq(reeve_shut(s[0]), 0);
+	ck_assert_int_eq(reeve_write(s[0], &byte, 1), REEVE_ESHUT);
+	rvt_want_read(s[1], 1000, 0);
+	rvt_want_rc(s[1], 0);
+	w.s = s[1];
+	w.key = (uint32_t)reeve_stream_id(s[1]);
+	rvt_flow_start(&w);
+	rvt_want_read(s[0], size, 0);
+	rvt_want_rc(s[0], 0);
+	rvt_flow_end(&w);
+	rvt_close_both(s);
+	rvt_settled_clean(n);
 }

@@ -47,8 +47,16 @@ struct rvt_nodes {
 void rvt_marry(struct rvt_nodes *n, const struct rvt_wedding *w);
 /* Destroy what is left.  Descriptors and threads are what they were before. */
 void rvt_divorce(struct rvt_nodes *n);
+/* Both ends close gracefully, at once, and both succeed; then as rvt_divorce. */
+void rvt_part(struct rvt_nodes *n);
 /* Open a stream at one end and accept it at the other: s[end] opened it. */
 void rvt_stream_pair(struct rvt_nodes *n, int end, reeve_stream_t *s[2]);
+void rvt_close_both(reeve_stream_t *s[2]);
+/* Neither end has a stream any more; and neither has reset one. */
+void rvt_settled(struct rvt_nodes *n);
+void rvt_settled_clean(struct rvt_nodes *n);
+/* A request over a stream, half-close, an answer of size bytes to its end; settled, clean. */
+void rvt_ask_and_answer(struct rvt_nodes *n, uint32_t size);
 /* A fresh address of the kind (RVT_MEMORY, RVT_UNIX or RVT_TCP) to listen on; unix: in a folder that rvt_scratch_end
  * removes. */
 void rvt_scratch(enum rvt_via via, char *out, size_t n);

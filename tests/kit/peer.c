@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -31,6 +32,13 @@ rvt_now_ms(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+void
+rvt_yield(unsigned times)
+{
+	for (uint64_t until = rvt_now_ms() + 1; times > 0 && rvt_now_ms() <= until; times--)
+		sched_yield();
 }
 
 void

@@ -28,6 +28,8 @@ struct rvt_peer {
 int rvt_slow(int ms);
 /* The time, in ms, of no particular clock. */
 uint64_t rvt_now_ms(void);
+/* Others may run, up to so many times and for a millisecond: on a busy machine each time may take as long as theirs. */
+void rvt_yield(unsigned times);
 
 /* fd is the peer's from now on. */
 void rvt_peer_init(struct rvt_peer *p, int fd);

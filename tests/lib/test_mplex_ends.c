@@ -20,20 +20,6 @@ teardown(void)
 	rvt_rig_fini(&r);
 }
 
-static void
-put(unsigned flag, uint64_t id)
-{
-	rvt_mp_put(&r.in, flag, id, 0);
-	rvt_mp_feed(&r);
-}
-
-static void
-drain(void)
-{
-	rvt_drain(&r, 0);
-	rvt_notify(&r);
-}
-
 /* --- late and doubled frames: no harm and no answer */
 
 START_TEST(late_and_doubled_frames_are_ignored)
@@ -45,7 +31,7 @@ START_TEST(late_and_doubled_frames_are_ignored)
 
 	(void)rvt_mp_inbound(&r, 1);
 	(void)rvt_mp_inbound(&r, 2);
-	put(first[_i], 1);
+	rvt_mp_say(&r, first[_i], 1);
 	rvt_notify(&r);
 	r.at = r.nev;
 	for (unsigned i = 0; i < 100; i++) {
@@ -54,7 +40,7 @@ START_TEST(late_and_doubled_frames_are_ignored)
 			memcpy(rvt_bytes_more(&r.in, 3), "abc", 3);
 	}
 	rvt_mp_feed(&r);
-	drain();
+	rvt_mp_flush(&r);
 	rvt_no_event(&r);
 	rvt_mp_want_none(&r);
 	rvt_mp_data(&r.in, RVT_MP_DATA_I, 2, 10, 0);
@@ -71,7 +57,7 @@ START_TEST(frames_of_streams_that_never_were_are_ignored)
 	}
 	ck_assert_int_eq(rvt_feed(&r, 1), 0);
 	rvt_no_event(&r);
-	drain();
+	rvt_mp_flush(&r);
 	rvt_mp_want_none(&r);
 }
 END_TEST
@@ -81,7 +67,7 @@ START_TEST(reset_after_the_peers_close_is_sent_once)
 {
 	struct rv_stream *st = rvt_mp_inbound(&r, 3);
 
-	put(RVT_MP_CLOSE_I, 3);
+	rvt_mp_say(&r, RVT_MP_CLOSE_I, 3);
 	r.e->ops->reset(r.e, st, 0);
 	r.e->ops->reset(r.e, st, 0);
 	rvt_drain(&r, 0);
@@ -130,7 +116,7 @@ START_TEST(stream_let_go_before_its_opening_left_is_never_heard_of)
 		r.e->ops->drop(r.e, st);
 	else
 		r.e->ops->reset(r.e, st, 0);
-	drain();
+	rvt_mp_flush(&r);
 	rvt_mp_want_none(&r);
 	ck_assert(rvt_seen(&r, rvt_mp_key(0, true))->gone);
 	ck_assert_uint_eq(rv_mp_id(rvt_open(&r)->id), 1); /* its id is gone too */
@@ -165,7 +151,7 @@ START_TEST(data_for_a_closed_stream_is_answered_once)
 	for (unsigned i = 0; i < 5; i++)
 		rvt_mp_data(&r.in, RVT_MP_DATA_I, 3, 10, 10 * i);
 	rvt_mp_feed(&r);
-	drain();
+	rvt_mp_flush(&r);
 	rvt_mp_want(&r, RVT_MP_RESET_R, 3, 0);
 	rvt_mp_want_none(&r);
 	ck_assert(rvt_seen(&r, rvt_mp_key(3, false))->gone);
@@ -182,7 +168,7 @@ START_TEST(closed_stream_that_the_peer_never_ends_is_reset)
 	ck_assert_uint_eq(r.e->ops->next_deadline(r.e), r.now + UINT64_C(300000000));
 	r.now += UINT64_C(300000000);
 	ck_assert_int_eq(r.e->ops->tick(r.e, r.now), 0);
-	drain();
+	rvt_mp_flush(&r);
 	rvt_mp_want(&r, RVT_MP_RESET_R, 3, 0);
 	ck_assert(rvt_seen(&r, rvt_mp_key(3, false))->gone);
 }
@@ -197,11 +183,11 @@ START_TEST(there_is_no_ping_and_no_goaway_on_the_wire)
 	ck_assert_ptr_null(r.e->ops->ping);
 	(void)rvt_mp_inbound(&r, 0);
 	r.e->ops->goaway(r.e, 7);
-	drain();
+	rvt_mp_flush(&r);
 	rvt_mp_want_none(&r);
 	ck_assert_int_eq(r.e->ops->open(r.e, &st, r.now), REEVE_EGOAWAY);
-	put(RVT_MP_OPEN, 1); /* refused; streams that are go on */
-	drain();
+	rvt_mp_say(&r, RVT_MP_OPEN, 1); /* refused; streams that are go on */
+	rvt_mp_flush(&r);
 	rvt_mp_want(&r, RVT_MP_RESET_R, 1, 0);
 	rvt_mp_data(&r.in, RVT_MP_DATA_I, 0, 10, 0);
 	rvt_mp_feed(&r);
@@ -222,7 +208,7 @@ START_TEST(opens_have_a_limit_of_their_own)
 	for (unsigned i = 0; i < 3; i++)
 		(void)rvt_mp_outbound(&r);
 	ck_assert_int_eq(r.e->ops->open(r.e, &st, r.now), REEVE_ELIMIT);
-	put(RVT_MP_RESET_R, 1);
+	rvt_mp_say(&r, RVT_MP_RESET_R, 1);
 	(void)rvt_event(&r, RV_EV_RST, rvt_mp_key(1, true));
 	(void)rvt_mp_outbound(&r);
 }
@@ -241,7 +227,7 @@ START_TEST(many_streams_come_and_go)
 		rvt_drain(&r, 0);
 		rvt_mp_want(&r, i % 2 ? RVT_MP_DATA_I : RVT_MP_DATA_R, id, 10);
 		rvt_mp_want(&r, i % 2 ? RVT_MP_CLOSE_I : RVT_MP_CLOSE_R, id, 0);
-		put(i % 2 ? RVT_MP_CLOSE_R : RVT_MP_CLOSE_I, id);
+		rvt_mp_say(&r, i % 2 ? RVT_MP_CLOSE_R : RVT_MP_CLOSE_I, id);
 		rvt_notify(&r);
 		r.at = r.nev;
 		if (i == 1000)

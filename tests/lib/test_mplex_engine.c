@@ -20,20 +20,6 @@ teardown(void)
 	rvt_rig_fini(&r);
 }
 
-static void
-put(unsigned flag, uint64_t id)
-{
-	rvt_mp_put(&r.in, flag, id, 0);
-	rvt_mp_feed(&r);
-}
-
-static void
-drain(void)
-{
-	rvt_drain(&r, 0);
-	rvt_notify(&r);
-}
-
 /* --- the state table, for a stream that either side has opened: rows are states, columns what happens to it */
 
 enum { OPEN, SHUT, ENDED, BOTH, RESET, STATES };
@@ -87,11 +73,11 @@ bring(struct rv_stream *st, int state, bool ours, uint64_t id)
 		rvt_mp_want(&r, ours ? RVT_MP_CLOSE_I : RVT_MP_CLOSE_R, id, 0);
 	}
 	if (state == ENDED || state == BOTH) {
-		put(ours ? RVT_MP_CLOSE_R : RVT_MP_CLOSE_I, id);
+		rvt_mp_say(&r, ours ? RVT_MP_CLOSE_R : RVT_MP_CLOSE_I, id);
 		(void)rvt_event(&r, RV_EV_FIN, rvt_mp_key(id, ours));
 	}
 	if (state == RESET) {
-		put(ours ? RVT_MP_RESET_R : RVT_MP_RESET_I, id);
+		rvt_mp_say(&r, ours ? RVT_MP_RESET_R : RVT_MP_RESET_I, id);
 		(void)rvt_event(&r, RV_EV_RST, rvt_mp_key(id, ours));
 	}
 }
@@ -107,10 +93,10 @@ happen(struct rv_stream *st, int event, bool ours, uint64_t id)
 		rvt_mp_feed(&r);
 		break;
 	case GETS_CLOSE:
-		put(ours ? RVT_MP_CLOSE_R : RVT_MP_CLOSE_I, id);
+		rvt_mp_say(&r, ours ? RVT_MP_CLOSE_R : RVT_MP_CLOSE_I, id);
 		break;
 	case GETS_RESET:
-		put(ours ? RVT_MP_RESET_R : RVT_MP_RESET_I, id);
+		rvt_mp_say(&r, ours ? RVT_MP_RESET_R : RVT_MP_RESET_I, id);
 		break;
 	case SENDS:
 		rvt_send(&r, st, 10);
@@ -141,7 +127,7 @@ START_TEST(every_event_in_every_state)
 
 	bring(st, state, ours, 0);
 	happen(st, event, ours, 0);
-	drain();
+	rvt_mp_flush(&r);
 	s = rvt_seen(&r, key);
 	ck_assert_uint_eq(s->got, o->got ? 10 : 0);
 	if (o->fin)
@@ -178,17 +164,17 @@ START_TEST(id_of_both_ends_is_two_streams)
 	ck_assert_uint_eq(rvt_seen(&r, mine->id)->got, 2000);
 	rvt_send(&r, mine, 11);
 	rvt_send(&r, theirs, 12);
-	drain();
+	rvt_mp_flush(&r);
 	rvt_mp_want(&r, RVT_MP_DATA_I, 0, 11);
 	rvt_mp_want(&r, RVT_MP_DATA_R, 0, 12);
-	put(RVT_MP_RESET_I, 0); /* theirs */
+	rvt_mp_say(&r, RVT_MP_RESET_I, 0); /* theirs */
 	(void)rvt_event(&r, RV_EV_RST, 2);
 	rvt_mp_data(&r.in, RVT_MP_DATA_R, 0, 7, 2000);
 	rvt_mp_feed(&r);
 	ck_assert_uint_eq(rvt_seen(&r, rvt_mp_key(0, true))->got, 2007);
 	r.e->ops->shut(r.e, mine);
-	put(RVT_MP_CLOSE_R, 0);
-	drain();
+	rvt_mp_say(&r, RVT_MP_CLOSE_R, 0);
+	rvt_mp_flush(&r);
 	rvt_mp_want(&r, RVT_MP_CLOSE_I, 0, 0);
 	rvt_mp_want_none(&r);
 }
@@ -226,7 +212,7 @@ START_TEST(ids_of_60_bits_are_told_apart)
 	for (unsigned i = 0; i < 8; i++)
 		ck_assert_uint_eq(rvt_seen(&r, rvt_mp_key(ids[i], false))->got, 10 + i);
 	for (unsigned i = 0; i < 8; i++) {
-		put(RVT_MP_RESET_I, ids[i]);
+		rvt_mp_say(&r, RVT_MP_RESET_I, ids[i]);
 		ck_assert(rvt_seen(&r, rvt_mp_key(ids[i], false))->rst);
 		ck_assert_uint_eq(r.e->nstreams, 7 - i);
 	}
@@ -237,7 +223,7 @@ START_TEST(opening_twice_ends_the_connection)
 {
 	(void)rvt_mp_inbound(&r, 9);
 	if (_i == 1)
-		put(RVT_MP_CLOSE_I, 9); /* half closed is open */
+		rvt_mp_say(&r, RVT_MP_CLOSE_I, 9); /* half closed is open */
 	rvt_mp_put(&r.in, RVT_MP_OPEN, 9, 0);
 	ck_assert_int_eq(rvt_feed(&r, 0), REEVE_EPROTO);
 	rvt_mp_want_reason(&r, REEVE_EPROTO, "REEVE-MPLEX-0003");
@@ -254,7 +240,7 @@ START_TEST(id_that_is_used_again_is_a_new_stream)
 
 	rvt_send(&r, old, 100);
 	(void)r.e->ops->drain(r.e, r.g, r.now); /* in a gather: the record stays */
-	put(RVT_MP_RESET_I, 4);
+	rvt_mp_say(&r, RVT_MP_RESET_I, 4);
 	(void)rvt_event(&r, RV_EV_RST, rvt_mp_key(4, false));
 	was = rvt_seen(&r, rvt_mp_key(4, false));
 	ck_assert(!was->gone);
@@ -265,7 +251,7 @@ START_TEST(id_that_is_used_again_is_a_new_stream)
 	ck_assert_ptr_ne(st, old);
 	r.e->ops->reset(r.e, old, 0); /* late: nothing */
 	r.e->ops->consumed(r.e, old, 50, r.now);
-	drain();
+	rvt_mp_flush(&r);
 	(void)rvt_event(&r, RV_EV_GONE, rvt_mp_key(4, false));
 	r.out.at = r.out.n; /* the data of the old one */
 	ck_assert_uint_eq(rvt_seen(&r, rvt_mp_key(4, false))->got, 50);

@@ -30,39 +30,6 @@ teardown(void)
 	rvt_rig_fini(&r);
 }
 
-/* What happens to a stream. */
-enum { BY_CLOSE, BY_CLOSE_UNREAD, BY_DROP, BY_STOP, BY_RESET, BY_CONSUMED, BY_TIME, BYS };
-
-static void
-unblock(int by, struct rv_stream *st)
-{
-	const struct rv_engine_ops *o = r.e->ops;
-
-	switch (by) {
-	case BY_CLOSE:
-		o->close(r.e, st, false, r.now);
-		break;
-	case BY_CLOSE_UNREAD:
-		o->close(r.e, st, true, r.now);
-		break;
-	case BY_DROP:
-		o->drop(r.e, st);
-		break;
-	case BY_STOP:
-		o->stop(r.e, st);
-		break;
-	case BY_RESET:
-		o->reset(r.e, st, 0);
-		break;
-	case BY_CONSUMED:
-		o->consumed(r.e, st, WINDOW, r.now);
-		break;
-	default:
-		rvt_mp_tick(&r, 5000);
-		break;
-	}
-}
-
 /* --- the bound of the connection */
 
 /* Streams 0 to n - 1 have so many unread each; together less than RECV. */
@@ -177,7 +144,7 @@ START_TEST(bound_of_the_connection_ends_with_any_of_its_streams)
 	(void)rvt_mp_inbound(&r, 5);
 	rvt_mp_feed_data(&r, 5, 200000, 0);
 	ck_assert(r.e->blocked);
-	unblock(_i, st);
+	rvt_mp_unblock(&r, _i, st);
 	ck_assert_msg(!r.e->blocked, "%d", _i);
 	rvt_mp_go_on(&r);
 	ck_assert_uint_eq(rvt_mp_got(&r, 5), 200000);
@@ -264,7 +231,7 @@ main(void)
 	tcase_add_test(t, bound_of_the_connection_waits_for_a_quarter);
 	tcase_add_test(t, bound_of_the_connection_by_many_small_streams);
 	tcase_add_test(t, stopped_stream_passes_a_full_connection);
-	tcase_add_loop_test(t, bound_of_the_connection_ends_with_any_of_its_streams, 0, BYS);
+	tcase_add_loop_test(t, bound_of_the_connection_ends_with_any_of_its_streams, 0, RVT_BYS);
 	tcase_add_test(t, stopped_streams_do_not_count);
 	tcase_add_test(t, complete_streams_are_left_alone);
 	tcase_add_test(t, complete_stream_with_most_unread_is_left_alone);

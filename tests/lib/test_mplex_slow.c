@@ -100,38 +100,6 @@ END_TEST
 
 /* --- whatever takes the reason away lets the others go on */
 
-enum { BY_CLOSE, BY_CLOSE_UNREAD, BY_DROP, BY_STOP, BY_RESET, BY_CONSUMED, BY_TIME, BYS };
-
-static void
-unblock(int by, struct rv_stream *st)
-{
-	const struct rv_engine_ops *o = r.e->ops;
-
-	switch (by) {
-	case BY_CLOSE:
-		o->close(r.e, st, false, r.now);
-		break;
-	case BY_CLOSE_UNREAD:
-		o->close(r.e, st, true, r.now);
-		break;
-	case BY_DROP:
-		o->drop(r.e, st);
-		break;
-	case BY_STOP:
-		o->stop(r.e, st);
-		break;
-	case BY_RESET:
-		o->reset(r.e, st, 0);
-		break;
-	case BY_CONSUMED:
-		o->consumed(r.e, st, WINDOW, r.now);
-		break;
-	default:
-		rvt_mp_tick(&r, 5000);
-		break;
-	}
-}
-
 START_TEST(end_of_the_blocking_stream_unblocks)
 {
 	struct rv_stream *st;
@@ -141,16 +109,16 @@ START_TEST(end_of_the_blocking_stream_unblocks)
 	rvt_mp_put(&r.in, RVT_MP_OPEN, 1, 0);
 	rvt_mp_data(&r.in, RVT_MP_DATA_I, 1, 777, 0);
 	rvt_mp_feed(&r);
-	unblock(_i, st);
+	rvt_mp_unblock(&r, _i, st);
 	ck_assert(!r.e->blocked);
 	rvt_drain(&r, 0);
 	rvt_mp_go_on(&r);
 	ck_assert_uint_eq(rvt_mp_got(&r, 1), 777);
-	ck_assert_uint_eq(rvt_mp_got(&r, 0), _i == BY_CONSUMED ? WINDOW + 5000 : WINDOW);
-	ck_assert_uint_eq(rvt_mp_unread(&r), 777 + (_i == BY_CONSUMED ? 5000 : 0));
+	ck_assert_uint_eq(rvt_mp_got(&r, 0), _i == RVT_BY_CONSUMED ? WINDOW + 5000 : WINDOW);
+	ck_assert_uint_eq(rvt_mp_unread(&r), 777 + (_i == RVT_BY_CONSUMED ? 5000 : 0));
 	ck_assert_uint_eq(r.e->ops->next_deadline(r.e),
-	    _i <= BY_DROP && (rvt_seen(&r, 2)->st != NULL) ? r.now + UINT64_C(300000000)
-							   : UINT64_MAX);
+	    _i <= RVT_BY_DROP && (rvt_seen(&r, 2)->st != NULL) ? r.now + UINT64_C(300000000)
+							       : UINT64_MAX);
 }
 END_TEST
 
@@ -311,7 +279,7 @@ main(void)
 	tcase_add_test(t, stream_at_its_bound_stops_parsing_until_a_quarter_is_free);
 	tcase_add_test(t, exactly_the_bound_blocks_nobody);
 	tcase_add_test(t, bound_is_exact_for_single_bytes);
-	tcase_add_loop_test(t, end_of_the_blocking_stream_unblocks, 0, BYS);
+	tcase_add_loop_test(t, end_of_the_blocking_stream_unblocks, 0, RVT_BYS);
 	tcase_add_test(t, end_of_the_connection_while_blocked);
 	tcase_add_test(t, pipe_that_ends_behind_a_blocked_body_is_cut);
 	tcase_add_test(t, rest_of_the_body_of_a_dropped_stream_is_skipped);

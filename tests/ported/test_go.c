@@ -28,13 +28,6 @@ marry(enum rvt_via via)
 	rvt_marry(&n, &w);
 }
 
-static void
-settled(void)
-{
-	for (int i = 0; i < 2; i++)
-		rvt_no_streams(n.k[i]);
-}
-
 /* --- TestStreamAfterShutdown: calls on a stream race with the end of both connections */
 
 enum race { RESETS, CLOSES, WRITES, READS, RACES };
@@ -119,7 +112,7 @@ START_TEST(go_accept)
 		reeve_close(a[i]);
 		reeve_close(b[i]);
 	}
-	settled();
+	rvt_settled(&n);
 	rvt_divorce(&n);
 }
 END_TEST
@@ -170,7 +163,7 @@ START_TEST(go_send_data_small)
 		rvt_want_rc(s[i], 0);
 		reeve_close(s[i]);
 	}
-	settled();
+	rvt_settled(&n);
 	rvt_divorce(&n);
 }
 END_TEST
@@ -194,7 +187,7 @@ START_TEST(go_send_data_large)
 	rvt_want_rc(s[1], 0);
 	for (int i = 0; i < 2; i++)
 		reeve_close(s[i]);
-	settled();
+	rvt_settled(&n);
 	rvt_divorce(&n);
 	free(c.p);
 }
@@ -225,7 +218,7 @@ START_TEST(go_send_data_very_large)
 		reeve_close(s[i][0]);
 		reeve_close(s[i][1]);
 	}
-	settled();
+	rvt_settled(&n);
 	rvt_divorce(&n);
 }
 END_TEST
@@ -297,7 +290,7 @@ START_TEST(go_many_streams_ping_pong)
 		reeve_close(s[i][0]);
 		reeve_close(s[i][1]);
 	}
-	settled();
+	rvt_settled(&n);
 	rvt_divorce(&n);
 }
 END_TEST
@@ -328,7 +321,7 @@ START_TEST(go_stream_reset_with_error)
 	ck_assert_uint_eq(why.wire_code, 0); /* the peer's only */
 	for (int i = 0; i < 2; i++)
 		reeve_close(s[i]);
-	settled();
+	rvt_settled(&n);
 	rvt_divorce(&n);
 }
 END_TEST
@@ -367,7 +360,7 @@ START_TEST(go_initial_stream_window)
 			ck_assert_uint_le(rvt_stats(n.k[i]).window_max, cfg[i].max_window);
 			reeve_close(s[i]);
 		}
-		settled();
+		rvt_settled(&n);
 		rvt_divorce(&n);
 	}
 }
@@ -414,7 +407,7 @@ START_TEST(go_large_window)
 		rvt_want_read(s[1], c.n, 0);
 		for (int i = 0; i < 2; i++)
 			reeve_close(s[i]);
-		settled();
+		rvt_settled(&n);
 		rvt_divorce(&n);
 	}
 	free(c.p);

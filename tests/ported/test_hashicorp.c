@@ -23,20 +23,6 @@
 static struct rvt_nodes n;
 static struct rvt_pipe p;
 
-static void
-settled(void)
-{
-	for (int i = 0; i < 2; i++)
-		rvt_no_streams(n.k[i]);
-}
-
-static void
-close_both(reeve_stream_t *s[2])
-{
-	for (int i = 0; i < 2; i++)
-		reeve_close(s[i]);
-}
-
 /* --- TestClientClient, TestServerServer: two of one role.  _i: 0 dialers, 1 listeners. */
 
 START_TEST(go_client_client)
@@ -97,7 +83,7 @@ START_TEST(hashicorp_close_before_ack)
 		ck_assert_int_eq(rvt_call_end(&next), 0); /* no permit was lost */
 		reeve_close(next.s);
 		reeve_close(s);
-		settled();
+		rvt_settled(&n);
 	}
 	rvt_divorce(&n);
 }
@@ -150,7 +136,7 @@ START_TEST(hashicorp_backlog_exceeded_accept)
 	pthread_join(a.thread, NULL);
 	ck_assert_msg(a.rc == 0, "%s", reeve_errname(a.rc));
 	ck_assert_uint_eq(rvt_stats(n.k[1]).streams_refused, 0);
-	settled();
+	rvt_settled(&n);
 	rvt_divorce(&n);
 }
 END_TEST
@@ -265,8 +251,8 @@ START_TEST(hashicorp_ping_of_death)
 	rvt_flow_end(&f);
 	rvt_flow_end(&rd);
 	ck_assert_int_eq(reeve_ping(n.k[0], rvt_slow(RVT_WAIT_MS), NULL), 0);
-	close_both(s);
-	close_both(t);
+	rvt_close_both(s);
+	rvt_close_both(t);
 	rvt_pipe_divorce(&p, &n);
 }
 END_TEST
@@ -356,7 +342,7 @@ START_TEST(go_window_update_write_during_read)
 	ck_assert_int_lt(wr.rc, (reeve_ssize)wr.n);
 	ck_assert_int_eq(reeve_write(s[0], &byte, 1), REEVE_EEND);
 	ck_assert_int_eq(reeve_write(s[1], &byte, 1), REEVE_ETIMEDOUT);
-	close_both(s);
+	rvt_close_both(s);
 	free(wr.p);
 	rvt_pipe_divorce(&p, &n);
 }
@@ -396,8 +382,8 @@ START_TEST(go_lots_of_writes_with_stream_deadline)
 	rvt_flow_start(&rd);
 	rvt_flow_end(&f);
 	rvt_flow_end(&rd);
-	close_both(s);
-	close_both(t);
+	rvt_close_both(s);
+	rvt_close_both(t);
 	free(bytes);
 	rvt_pipe_divorce(&p, &n);
 }

@@ -23,13 +23,6 @@ marry(enum rvt_via via)
 	rvt_marry(&n, &w);
 }
 
-static void
-settled(void)
-{
-	for (int i = 0; i < 2; i++)
-		rvt_no_streams(n.k[i]);
-}
-
 /* --- decode: nothing comes of nothing, nor of part of a header, and what is behind one is kept */
 
 static void
@@ -144,7 +137,7 @@ START_TEST(js_many_streams)
 		reeve_close(s[i]);
 		reeve_close(t[i]);
 	}
-	settled();
+	rvt_settled(&n);
 	rvt_divorce(&n);
 }
 END_TEST
@@ -242,7 +235,7 @@ START_TEST(js_ended_streams_leave_and_others_stay)
 	for (unsigned i = 0; i < FIVE; i++)
 		for (unsigned k = 0; k < 2; k++)
 			reeve_close(s[i][k]);
-	settled();
+	rvt_settled(&n);
 	rvt_divorce(&n);
 }
 END_TEST
@@ -304,7 +297,7 @@ START_TEST(js_stress)
 	}
 	pthread_join(c.thread, NULL);
 	ck_assert_msg(c.rc == 0, "%s", reeve_errname(c.rc));
-	settled();
+	rvt_settled(&n);
 	for (int i = 0; i < 2; i++)
 		ck_assert_uint_eq(rvt_stats(n.k[i]).resets_out, 0);
 	rvt_divorce(&n);

@@ -50,25 +50,6 @@ echo(reeve_stream_t *s[2], uint64_t total, uint32_t seed)
 		rvt_flow_end(&f[i]);
 }
 
-static void
-close_both(reeve_stream_t *s[2])
-{
-	reeve_close(s[0]);
-	reeve_close(s[1]);
-}
-
-/* Both ends close the connection gracefully, at once, and both succeed. */
-static void
-part(void)
-{
-	struct rvt_call c = {.kind = RVT_CALL_CLOSE, .c = n.c[1], .timeout_ms = rvt_slow(5000)};
-
-	rvt_call_start(&c);
-	ck_assert_int_eq(reeve_conn_close(n.c[0], rvt_slow(5000)), 0);
-	ck_assert_int_eq(rvt_call_end(&c), 0);
-	rvt_divorce(&n);
-}
-
 /* --- headers */
 
 /* Any header comes back as it was, and is byte for byte what the plain way makes of it.  The first few have nothing but
@@ -149,7 +130,7 @@ START_TEST(rust_honours_ack_backlog_of_256)
 	ck_assert_uint_eq(rvt_stats(n.k[0]).streams_opened, OPENS);
 	ck_assert_uint_eq(rvt_stats(n.k[1]).streams_accepted, OPENS);
 	ck_assert_uint_eq(rvt_stats(n.k[1]).streams_refused, 0);
-	part();
+	rvt_part(&n);
 }
 END_TEST
 
@@ -195,7 +176,7 @@ START_TEST(rust_prop_config_send_recv_multi)
 		for (unsigned i = 0; i < count; i++) {
 			rvt_stream_pair(&n, (int)below(&seed, 2), s);
 			echo(s, below(&seed, 2 * WINDOW), seed);
-			close_both(s);
+			rvt_close_both(s);
 		}
 		for (int i = 0; i < 2; i++) {
 			rvt_no_streams(n.k[i]);
@@ -205,7 +186,7 @@ START_TEST(rust_prop_config_send_recv_multi)
 		    rvt_stats(n.k[0]).streams_opened + rvt_stats(n.k[0]).streams_accepted, count);
 		ck_assert_uint_eq(
 		    rvt_stats(n.k[1]).streams_opened + rvt_stats(n.k[1]).streams_accepted, count);
-		part();
+		rvt_part(&n);
 	}
 }
 END_TEST
@@ -244,8 +225,8 @@ START_TEST(rust_prop_config_send_recv_single)
 		ck_assert_int_eq(reeve_shut(s[0]), 0);
 		rvt_want_rc(s[0], 0);
 		rvt_flow_end(&back);
-		close_both(s);
-		part();
+		rvt_close_both(s);
+		rvt_part(&n);
 	}
 }
 END_TEST
@@ -301,8 +282,8 @@ START_TEST(rust_concurrent_streams)
 	for (unsigned i = 0; i < 3 * count; i++)
 		rvt_flow_end(&f[i]);
 	for (unsigned i = 0; i < count; i++)
-		close_both(s[i]);
-	part();
+		rvt_close_both(s[i]);
+	rvt_part(&n);
 }
 END_TEST
 
@@ -361,7 +342,7 @@ START_TEST(rust_write_deadlock)
 	for (unsigned i = 0; i < 3 * count; i++)
 		rvt_flow_end(&f[i]);
 	for (unsigned i = 0; i < count; i++)
-		close_both(s[i]);
+		rvt_close_both(s[i]);
 	rvt_pipe_divorce(&p, &n);
 }
 END_TEST
@@ -385,7 +366,7 @@ START_TEST(rust_write_reports_its_own_bytes)
 	}
 	ck_assert_int_eq(reeve_shut(s[0]), 0);
 	rvt_want_rc(s[1], 0);
-	close_both(s);
+	rvt_close_both(s);
 	rvt_pipe_divorce(&p, &n);
 }
 END_TEST
@@ -411,7 +392,7 @@ START_TEST(rust_read_after_close)
 	rvt_want_rc(s[a], 0);
 	rvt_want_rc(s[a], 0);
 	reeve_close(s[a]);
-	part();
+	rvt_part(&n);
 }
 END_TEST
 

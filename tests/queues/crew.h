@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "tests/kit/run.h"
+
 #define CREW_STRESS_US 300000
 #define CREW_MAX       8
 
@@ -52,26 +54,6 @@ crew_random(uint32_t *state)
 {
 	*state = *state * 1664525 + 1013904223;
 	return *state >> 16;
-}
-
-static inline int
-crew_run(const char *name, const TTest *const *tests, size_t n)
-{
-	Suite *suite = suite_create(name);
-	TCase *tcase = tcase_create(name);
-	SRunner *runner;
-	int failed;
-	size_t i;
-
-	tcase_set_timeout(tcase, 20);
-	for (i = 0; i < n; i++)
-		tcase_add_test(tcase, tests[i]);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 #endif

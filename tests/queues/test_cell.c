@@ -163,5 +163,5 @@ main(void)
 	    cell64_operations_use_all_bits, cas_changes_only_the_expected_value,
 	    cells_publish_plain_memory_between_threads, full_fence_orders_a_store_before_a_load};
 
-	return crew_run("cell", tests, sizeof(tests) / sizeof(tests[0]));
+	return rvt_run("cell", tests, sizeof(tests) / sizeof(tests[0]));
 }

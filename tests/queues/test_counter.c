@@ -91,5 +91,5 @@ main(void)
 	const TTest *const tests[] = {counter_adds_sets_and_keeps_the_maximum,
 	    gauge_balances_over_threads, readers_see_a_counter_only_rise};
 
-	return crew_run("counter", tests, sizeof(tests) / sizeof(tests[0]));
+	return rvt_run("counter", tests, sizeof(tests) / sizeof(tests[0]));
 }

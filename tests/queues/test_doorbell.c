@@ -150,5 +150,5 @@ main(void)
 	    ring_between_pop_and_answer_is_in_the_answer, answered_bell_posts_again,
 	    bells_keep_their_order_and_their_bits, news_are_never_missed};
 
-	return crew_run("doorbell", tests, sizeof(tests) / sizeof(tests[0]));
+	return rvt_run("doorbell", tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -99,5 +99,5 @@ main(void)
 	const TTest *const tests[] = {unset_latch_waits_until_the_deadline, set_latch_stays_set,
 	    waiter_may_free_the_latch_as_soon_as_it_is_set, every_sleeper_wakes};
 
-	return crew_run("latch", tests, sizeof(tests) / sizeof(tests[0]));
+	return rvt_run("latch", tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -200,7 +200,7 @@ START_TEST(every_sleeper_on_a_word_gets_every_wake)
 	rvq_parker_init(&r.parker);
 	for (i = 0; i < SLEEPERS; i++)
 		crew_start(&crew, follow_news, &r);
-	while (crew_now_us() < end && !rvq_cell32_get(&r.late)) {
+	while ((crew_now_us() < end || news <= 10) && !rvq_cell32_get(&r.late)) {
 		rvq_cell32_put(&r.seen, 0);
 		rvq_cell64_put(&r.news, ++news);
 		rvq_parker_wake(&r.parker);
@@ -341,5 +341,5 @@ main(void)
 	    waker_makes_its_descriptor_readable_once_per_arming, disarmed_waker_is_not_woken,
 	    waker_without_descriptors_says_why, two_workers_never_lose_a_wake};
 
-	return crew_run("parker", tests, sizeof(tests) / sizeof(tests[0]));
+	return rvt_run("parker", tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -95,5 +95,5 @@ main(void)
 	const TTest *const tests[] = {only_the_last_put_says_last, single_holder_is_told_so,
 	    object_shared_by_threads_is_freed_once};
 
-	return crew_run("ref", tests, sizeof(tests) / sizeof(tests[0]));
+	return rvt_run("ref", tests, sizeof(tests) / sizeof(tests[0]));
 }

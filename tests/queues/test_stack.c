@@ -195,5 +195,5 @@ main(void)
 	    closed_stack_refuses_for_ever, closing_an_empty_stack_returns_nothing,
 	    pushes_racing_with_takes_and_a_close_balance};
 
-	return crew_run("stack", tests, sizeof(tests) / sizeof(tests[0]));
+	return rvt_run("stack", tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -149,6 +149,10 @@ drain_frames(void)
 	rvt_peer_barrier(&r.p);
 	while (r.p.in.at < r.p.in.n) {
 		ck_assert(rvt_next(&r.p.in, &f));
+		if (f.type == RVT_PING) { /* it took that long */
+			rvt_peer_put(&r.p, RVT_PING, RVT_ACK, 0, f.len);
+			continue;
+		}
 		ck_assert_uint_eq(f.type, RVT_WU);
 		ck_assert_uint_eq(f.flags & ~(RVT_FIN | RVT_RST), 0);
 	}

@@ -15,7 +15,7 @@ misuse()
 }
 
 out=$("$cat_" --help 2>"$tmp/cat.err") || fail "--help: exit code $?"
-for word in --listen --progress --timeout --reset-code --version 'Exit code'; do
+for word in --listen --progress --timeout --reset-code --mux --plaintext 'protects nothing' --version 'Exit code'; do
 	grep -qe "$word" <<<"$out" || fail "--help does not name $word"
 done
 [ "$(awk 'length > 80' <<<"$out")" = "" ] || fail "--help is wider than 80 columns"
@@ -31,10 +31,18 @@ done
 for value in x -1 4294967296 '' 7x; do
 	misuse --reset-code "--reset-code=$value" tcp://127.0.0.1:1
 done
+for value in quic '' yamux, yamux,mplex,yamux,mplex,yamux; do
+	misuse --mux "--mux=$value" tcp://127.0.0.1:1
+done
+misuse --plaintext --mux=yamux,mplex tcp://127.0.0.1:1
 misuse --progress --progress=often tcp://127.0.0.1:1
 
 expect 1 '^reeve-cat: tcp://127.0.0.1:1: Connection refused \(REEVE_ESYS:ECONNREFUSED\)$' "$cat_" tcp://127.0.0.1:1
 expect 1 "^reeve-cat: unix://$tmp/none: No such file .*ENOENT" "$cat_" "unix://$tmp/none"
 expect 1 '^reeve-cat: nonsense: bad argument \(REEVE_EINVAL\)$' "$cat_" nonsense
 expect 1 '^reeve-cat: nonsense: bad argument \(REEVE_EINVAL\)$' "$cat_" -l nonsense
+
+# What was not agreed is named.
+start 2 "$cat_" --listen --timeout 5 --plaintext --mux yamux "unix://$tmp/sock" </dev/null
+expect 1 '^reeve-cat: .*\(REEVE-UP-MUXER\)$' "$cat_" --plaintext --mux mplex "unix://$tmp/sock"
 echo "cat_usage: ok"
