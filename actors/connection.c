@@ -263,6 +263,13 @@ rva_conn_want_read(struct reeve_conn *c)
 	c->w->read_tail = &c->read_next;
 }
 
+void
+rva_conn_off_list(struct reeve_conn *c)
+{
+	if (c->freeing && !c->in_dirty && !c->in_read)
+		rva_ring(&c->actor, &c->bell, RVA_CONN_FREE);
+}
+
 static void
 on_ready(struct rva_source *s, int events)
 {
@@ -429,11 +436,8 @@ conn_on(struct rva_actor *a, struct rvq_node *n)
 
 	(void)n; /* nothing but the bell is ever posted */
 	if (bits & RVA_CONN_FREE) {
-		if (c->in_dirty ||
-		    c->in_read) /* still on a list of the worker: after the next pass */
-			rva_ring(a, &c->bell, RVA_CONN_FREE);
-		else
-			a->dead = true;
+		c->freeing = true;
+		a->dead = !c->in_dirty && !c->in_read; /* else see rva_conn_off_list */
 	}
 	if (c->state == RVA_CONN_ENDED)
 		return;

@@ -60,6 +60,7 @@ struct reeve_conn {
 	/* owner */
 	enum rva_conn_state state;
 	bool readable, writable, hup, in_dirty, in_read, paused;
+	bool freeing;                  /* nobody has a reference any more */
 	bool peer_leaves, hard_goaway; /* the peer sent GO_AWAY; with a code */
 	struct rv_engine
 	    *engine; /* what reads and writes now: first the handshake, if there is one */
@@ -116,8 +117,10 @@ void rva_conn_unref(struct reeve_conn *c); /* any thread */
 /* All below: owner. */
 void rva_conn_dirty(struct reeve_conn *c);     /* flush me before the next wait */
 void rva_conn_want_read(struct reeve_conn *c); /* read me in the next pass */
-void rva_conn_read(struct reeve_conn *c);      /* connection_rx.c: one budgeted read turn */
-void rva_conn_flush(struct reeve_conn *c);     /* connection_tx.c: rings in, frames out */
+void rva_conn_off_list(struct reeve_conn
+	*c); /* an ended one has left a list of the worker's: free it now if it waited for that */
+void rva_conn_read(struct reeve_conn *c);  /* connection_rx.c: one budgeted read turn */
+void rva_conn_flush(struct reeve_conn *c); /* connection_tx.c: rings in, frames out */
 void rva_conn_last_words(
     struct reeve_conn *c);                  /* after a violation: one attempt to send the GO_AWAY */
 void rva_conn_absorb(struct reeve_conn *c); /* drain the rings that lead to the connection */

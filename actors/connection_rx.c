@@ -223,8 +223,10 @@ rva_conn_read(struct reeve_conn *c)
 	uint32_t got = 0;
 	int n = 0;
 
-	if (c->state == RVA_CONN_ENDED)
+	if (c->state == RVA_CONN_ENDED) {
+		rva_conn_off_list(c);
 		return;
+	}
 	if (c->held != NULL && !c->engine->blocked && !parse_held(c))
 		return;
 	if (c->held == NULL && c->unread.head != NULL && !read_ahead(c))

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <reeve/error.h>
 
@@ -223,6 +224,15 @@ readable(const struct rvq_waker *w, int timeout_ms)
 	return poll(&fd, 1, timeout_ms) == 1;
 }
 
+static void
+drain(const struct rvq_waker *w)
+{
+	uint64_t count;
+	ssize_t n = read(w->fd, &count, sizeof(count));
+
+	(void)n; /* nothing to read is as good */
+}
+
 START_TEST(waker_makes_its_descriptor_readable_once_per_arming)
 {
 	struct rvq_waker w;
@@ -236,9 +246,9 @@ START_TEST(waker_makes_its_descriptor_readable_once_per_arming)
 	ck_assert(rvq_waker_wake(&w));
 	ck_assert(!rvq_waker_wake(&w));
 	ck_assert(readable(&w, 0));
-	rvq_waker_drain(&w);
+	drain(&w);
 	ck_assert(!readable(&w, 0));
-	rvq_waker_drain(&w); /* does not block */
+	drain(&w); /* does not block */
 	rvq_waker_fini(&w);
 }
 END_TEST
@@ -294,7 +304,7 @@ play(struct wall *w, unsigned me, uint64_t end)
 				return;
 			}
 			rvq_waker_disarm(waker);
-			rvq_waker_drain(waker);
+			drain(waker);
 		}
 		if (rvq_cell64_get(&w->ball[me]) == UINT64_MAX)
 			return;
