@@ -245,6 +245,7 @@ rva_worker_external(struct rva_worker *w)
 	if (w->timer_fd < 0)
 		return REEVE_ESYS_BASE - errno;
 	w->timer_source.ready = timer_due;
+	rvq_waker_arm(&w->waker); /* nobody is in the loop: the first post tells the application */
 	return rva_poller_add(&w->poller, w->timer_fd, &w->timer_source);
 }
 
