@@ -104,6 +104,7 @@ extern const struct rva_actor_ops rva_conn_ops;
 /* What an upgrade hands over: see upgrader.h. */
 struct rva_conn_args {
 	reeve_rt_t *rt;
+	struct rva_worker *home; /* NULL: wherever there is room */
 	struct rv_transport *transport;
 	int role;
 	const reeve_cfg_t *cfg;

@@ -141,7 +141,7 @@ static void
 established(struct rva_dial *d)
 {
 	struct rva_upgrade up = {
-	    .rt = d->rt, .role = REEVE_DIALER, .cfg = d->has_cfg ? &d->cfg : NULL};
+	    .rt = d->rt, .home = d->w, .role = REEVE_DIALER, .cfg = d->has_cfg ? &d->cfg : NULL};
 	reeve_conn_t *c = NULL;
 	int rc;
 
@@ -186,7 +186,7 @@ static void
 dial_memory(struct rva_dial *d)
 {
 	struct rva_upgrade up = {
-	    .rt = d->rt, .role = REEVE_DIALER, .cfg = d->has_cfg ? &d->cfg : NULL};
+	    .rt = d->rt, .home = d->w, .role = REEVE_DIALER, .cfg = d->has_cfg ? &d->cfg : NULL};
 	struct rv_transport *t[2];
 	reeve_conn_t *c = NULL;
 	int rc;
@@ -307,6 +307,7 @@ dial_free(struct rva_actor *a)
 {
 	struct rva_dial *d = rva_container(a, struct rva_dial, actor);
 
+	rvq_gauge_sub(&d->w->connections, 1);
 	rv_free(d->rt->arena, d, sizeof(*d));
 }
 
@@ -323,6 +324,7 @@ start_dial(reeve_rt_t *rt, const struct rv_addr *addr, const reeve_cfg_t *cfg, r
 	}
 	d->rt = rt;
 	d->w = rva_rt_place(rt);
+	rvq_gauge_add(&d->w->connections, 1);
 	d->addr = *addr;
 	d->fd = -1;
 	d->op = op;

@@ -356,9 +356,6 @@ listener_on(struct rva_actor *a, struct rvq_node *n)
 		return;
 	}
 	bits = rvq_bell_answer(&l->bell);
-	if ((bits & RVA_L_START) && l->fd >= 0 &&
-	    rva_poller_add(&l->w->poller, l->fd, &l->source) < 0)
-		bits |= RVA_L_STOP;
 	if (bits & RVA_L_STOP)
 		end(l);
 	else if (bits & RVA_L_READY)
@@ -492,7 +489,6 @@ reeve_listen(reeve_listener_t **out, reeve_rt_t *rt, const char *addr, const ree
 		return rc;
 	}
 	*out = l;
-	rva_ring(&l->actor, &l->bell, RVA_L_START);
 	return 0;
 }
 

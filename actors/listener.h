@@ -16,7 +16,6 @@
 
 #define RVA_L_READY 1u
 #define RVA_L_STOP  2u
-#define RVA_L_START 4u
 #define RVA_L_FREE  8u
 
 /* Connections that may be in their handshake or wait after it, at once: a slow peer holds up nobody else. */

@@ -19,7 +19,8 @@ struct rva_poller {
 
 int rva_poller_init(struct rva_poller *p);
 void rva_poller_fini(struct rva_poller *p);
-/* Watch fd for both directions until removed (or closed); s is told of every edge.  0 or a system error. */
+/* Watch fd for both directions until removed (or closed); s is told of every edge.  0 or a system error.  Any
+ * thread. */
 int rva_poller_add(struct rva_poller *p, int fd, struct rva_source *s);
 /* Watch an eventfd that nobody reads: every write to it is an edge of its own. */
 int rva_poller_add_bell(struct rva_poller *p, int fd, struct rva_source *s);
