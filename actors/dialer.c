@@ -32,6 +32,7 @@ struct rva_dial {
 	bool has_cfg;
 	reeve_op_t *op; /* NULL: answered */
 	int fd;
+	bool polled;
 	reeve_conn_t *c; /* in its handshake, which ready waits for */
 	reeve_op_t ready;
 	struct rvq_cell32 told;         /* ready has completed */
@@ -53,7 +54,8 @@ finish(struct rva_dial *d, int rc, reeve_conn_t *c)
 	}
 	rva_timer_clear(&d->w->wheel, &d->timer);
 	if (d->fd >= 0) {
-		rva_poller_remove(&d->w->poller, d->fd);
+		if (d->polled)
+			rva_poller_remove(&d->w->poller, d->fd);
 		close(d->fd);
 		d->fd = -1;
 	}
@@ -147,8 +149,10 @@ established(struct rva_dial *d)
 
 	if (d->cfg.upgrade == NULL && !rva_op_claim(d->op))
 		return; /* being cancelled: its message ends the attempt */
-	rva_poller_remove(&d->w->poller, d->fd);
-	rc = rv_fd_transport(&up.transport, d->rt->arena, d->fd);
+	if (d->polled)
+		rva_poller_remove(&d->w->poller, d->fd);
+	d->polled = false;
+	rc = rv_fd_transport_ours(&up.transport, d->rt->arena, d->fd, d->addr.kind == RV_ADDR_TCP);
 	if (rc == 0) {
 		rc = rva_upgrade(&c, &up);
 		if (rc < 0)
@@ -159,19 +163,26 @@ established(struct rva_dial *d)
 	over(d, rc, c);
 }
 
+static bool
+is_connected(const struct rva_dial *d)
+{
+	struct sockaddr_storage sa;
+	socklen_t salen = sizeof(sa);
+
+	return getpeername(d->fd, (struct sockaddr *)&sa, &salen) == 0;
+}
+
 static void
 check(struct rva_dial *d)
 {
 	int err = 0;
 	socklen_t len = sizeof(err);
-	struct sockaddr_storage sa;
-	socklen_t salen = sizeof(sa);
 
 	if (getsockopt(d->fd, SOL_SOCKET, SO_ERROR, &err, &len) < 0)
 		err = errno;
 	if (err != 0)
 		fail(d, REEVE_ESYS_BASE - err);
-	else if (getpeername(d->fd, (struct sockaddr *)&sa, &salen) == 0)
+	else if (is_connected(d))
 		established(d);
 	/* else: not connected yet, another edge will come */
 }
@@ -227,7 +238,8 @@ begin(struct rva_dial *d)
 		fail(d, REEVE_ESYS_BASE - errno);
 		return;
 	}
-	if (rc == 0) {
+	/* Within one machine a connection is there when connect returns, though it says that it is not. */
+	if (rc == 0 || is_connected(d)) {
 		established(d);
 		return;
 	}
@@ -237,6 +249,7 @@ begin(struct rva_dial *d)
 		d->next->pprev = &d->next;
 	d->w->dials = d;
 	rc = rva_poller_add(&d->w->poller, d->fd, &d->source);
+	d->polled = rc == 0;
 	if (rc < 0)
 		fail(d, rc);
 	else if (rva_op(d->op)->deadline != UINT64_MAX)

@@ -91,7 +91,7 @@ next_transport(struct reeve_listener *l, struct rv_transport **t)
 	if (fd < 0)
 		return errno == EAGAIN || errno == EWOULDBLOCK ? REEVE_EAGAIN
 							       : REEVE_ESYS_BASE - errno;
-	rc = rv_fd_transport(t, l->arena, fd);
+	rc = rv_fd_transport_ours(t, l->arena, fd, l->addr.kind == RV_ADDR_TCP);
 	if (rc < 0)
 		close(fd);
 	return rc;
