@@ -92,6 +92,7 @@ rva_conn_deliver(struct reeve_conn *c)
 		rva_ctl_on(&c->ctl, &m);
 	while (rva_down_pop_spsc(&c->down, c->down_slots, &ev))
 		rva_stream_on((struct reeve_stream *)(void *)ev.st, &ev);
+	rva_stream_pump_fresh(c);
 }
 
 /* --- messages to the connection --- */

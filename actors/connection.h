@@ -81,6 +81,7 @@ struct reeve_conn {
 	bool starved;    /* no memory to send with: tried again a little later */
 	uint64_t close_deadline, stall_deadline, linger_deadline;
 	struct reeve_conn *dirty_next, *read_next;
+	struct reeve_stream *fresh; /* got bytes in this delivery, not pumped yet */
 	struct rvq_counter reads, writes, copied_in, stalls, messages;
 	struct reeve_conn *next, **pprev; /* register, under its lock */
 	/* rings: producer and consumer are this worker (home placement) */

@@ -159,6 +159,43 @@ rva_stream_pump_in(struct reeve_stream *s)
 		rvq_cell32_put(&s->async_reads, any);
 }
 
+static void
+freshen(struct reeve_stream *s)
+{
+	if (s->fresh)
+		return;
+	s->fresh = true;
+	s->fresh_next = s->conn->fresh;
+	s->conn->fresh = s;
+}
+
+/* The record may be freed before the delivery is over. */
+static void
+unfreshen(struct reeve_stream *s)
+{
+	struct reeve_stream **p = &s->conn->fresh;
+
+	if (!s->fresh)
+		return;
+	while (*p != s)
+		p = &(*p)->fresh_next;
+	*p = s->fresh_next;
+	s->fresh = false;
+}
+
+void
+rva_stream_pump_fresh(struct reeve_conn *c)
+{
+	struct reeve_stream *s;
+
+	while ((s = c->fresh) != NULL) {
+		c->fresh = s->fresh_next;
+		s->fresh = false;
+		rva_stream_pump_in(s);
+		rva_stream_settle(s);
+	}
+}
+
 /* --- bytes out --- */
 
 /* Everything that was accepted is with the connection: now what ends the direction.  A close may follow a shut. */
@@ -313,6 +350,7 @@ on_gone(struct reeve_stream *s, const struct rv_event *ev)
 	int rc = s->conn->reason.rc != 0 ? s->conn->reason.rc : REEVE_ECLOSED;
 
 	s->gone = s->shut = true;
+	unfreshen(s);
 	rva_conn_absorb(s->conn); /* nothing in the ring may name a record that is freed */
 	if (s->waiting != NULL)
 		rva_timer_clear(&s->conn->w->wheel, &s->waiting->timer);
@@ -332,8 +370,7 @@ rva_stream_on(struct reeve_stream *s, const struct rv_event *ev)
 	switch (ev->kind) {
 	case RV_EV_DATA:
 		take_data(s, ev);
-		rva_stream_pump_in(s);
-		rva_stream_settle(s);
+		freshen(s);
 		break;
 	case RV_EV_FIN:
 		end_in(s, 0);
