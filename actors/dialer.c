@@ -187,10 +187,17 @@ check(struct rva_dial *d)
 	/* else: not connected yet, another edge will come */
 }
 
+struct offer {
+	struct rva_dial *d;
+	struct rv_transport *t;
+};
+
 static int
 offer(struct reeve_listener *l, void *arg)
 {
-	return rva_listener_offer(l, arg);
+	struct offer *o = arg;
+
+	return rva_listener_offer(l, o->t, l->rt == o->d->rt ? o->d->w : NULL);
 }
 
 static void
@@ -199,6 +206,7 @@ dial_memory(struct rva_dial *d)
 	struct rva_upgrade up = {
 	    .rt = d->rt, .home = d->w, .role = REEVE_DIALER, .cfg = d->has_cfg ? &d->cfg : NULL};
 	struct rv_transport *t[2];
+	struct offer o = {.d = d};
 	reeve_conn_t *c = NULL;
 	int rc;
 
@@ -206,7 +214,8 @@ dial_memory(struct rva_dial *d)
 		return;
 	rc = rva_memory_pipe(t, d->rt->arena, RVA_MEMORY_BYTES);
 	if (rc == 0) {
-		rc = rva_memory_find(d->addr.name, offer, t[1]);
+		o.t = t[1];
+		rc = rva_memory_find(d->addr.name, offer, &o);
 		if (rc < 0) {
 			t[1]->ops->close(t[1]);
 		} else {
@@ -326,6 +335,28 @@ dial_free(struct rva_actor *a)
 
 static const struct rva_actor_ops dial_ops = {dial_on, dial_free};
 
+static int
+near_listener(struct reeve_listener *l, void *arg)
+{
+	struct rva_dial *d = arg;
+
+	if (l->rt == d->rt &&
+	    rvq_gauge_get(&l->w->connections) <= rvq_gauge_get(&d->w->connections))
+		d->w = l->w;
+	return 0;
+}
+
+/* Where there is room; a memory pipe where its listener is if there is as much: what its ends say to each other then
+ * wakes nobody. */
+static void
+place(struct rva_dial *d)
+{
+	d->w = rva_rt_place(d->rt);
+	if (d->addr.kind == RV_ADDR_MEM)
+		(void)rva_memory_find(d->addr.name, near_listener, d);
+	rvq_gauge_add(&d->w->connections, 1);
+}
+
 static void
 start_dial(reeve_rt_t *rt, const struct rv_addr *addr, const reeve_cfg_t *cfg, reeve_op_t *op)
 {
@@ -336,9 +367,8 @@ start_dial(reeve_rt_t *rt, const struct rv_addr *addr, const reeve_cfg_t *cfg, r
 		return;
 	}
 	d->rt = rt;
-	d->w = rva_rt_place(rt);
-	rvq_gauge_add(&d->w->connections, 1);
 	d->addr = *addr;
+	place(d);
 	d->fd = -1;
 	d->op = op;
 	if (cfg != NULL) {

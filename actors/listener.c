@@ -67,9 +67,10 @@ only_that_one(int err)
 	}
 }
 
-/* The next transport, or an error; REEVE_EAGAIN: nobody is there. */
+/* The next transport, or an error; REEVE_EAGAIN: nobody is there.  *home: where its connection has to live, or as it
+ * was. */
 static int
-next_transport(struct reeve_listener *l, struct rv_transport **t)
+next_transport(struct reeve_listener *l, struct rv_transport **t, struct rva_worker **home)
 {
 	struct rva_offer *o = l->offers;
 	int fd, rc;
@@ -82,6 +83,7 @@ next_transport(struct reeve_listener *l, struct rv_transport **t)
 			l->offers_tail = &l->offers;
 		rvq_gauge_sub(&l->backlog, 1);
 		*t = o->transport;
+		*home = o->home;
 		rv_free(o->arena, o, sizeof(*o));
 		return 0;
 	}
@@ -101,7 +103,7 @@ static int
 next_connection(struct reeve_listener *l, reeve_conn_t **c)
 {
 	struct rva_upgrade up = {.rt = l->rt, .role = REEVE_LISTENER, .cfg = &l->cfg};
-	int rc = next_transport(l, &up.transport);
+	int rc = next_transport(l, &up.transport, &up.home);
 
 	if (rc < 0)
 		return rc;
@@ -563,7 +565,7 @@ reeve_listener_destroy(reeve_listener_t *l)
 }
 
 int
-rva_listener_offer(struct reeve_listener *l, struct rv_transport *t)
+rva_listener_offer(struct reeve_listener *l, struct rv_transport *t, struct rva_worker *home)
 {
 	struct rva_offer *o;
 
@@ -573,6 +575,7 @@ rva_listener_offer(struct reeve_listener *l, struct rv_transport *t)
 	REEVE_REQUIRE(o != NULL, REEVE_ENOMEM);
 	o->msg.kind = MSG_OFFER;
 	o->transport = t;
+	o->home = home;
 	o->arena = l->arena;
 	rvq_gauge_add(&l->backlog, 1);
 	rvq_ref_get(&l->refs);

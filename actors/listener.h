@@ -56,11 +56,12 @@ struct reeve_listener {
 struct rva_offer {
 	struct rva_msg msg;
 	struct rv_transport *transport;
+	struct rva_worker *home; /* of the dialing end; NULL: of another runtime */
 	struct rva_offer *next;
 	struct rv_arena *arena;
 };
 
-/* mem: hand an end over; REEVE_ESYS_BASE - ECONNREFUSED when the backlog is full or it stops; REEVE_ENOMEM. */
-int rva_listener_offer(struct reeve_listener *l, struct rv_transport *t);
+/* mem: hand an end over, whose other end lives at home (NULL: in another runtime); REEVE_ESYS_BASE - ECONNREFUSED when the backlog is full or it stops; REEVE_ENOMEM. */
+int rva_listener_offer(struct reeve_listener *l, struct rv_transport *t, struct rva_worker *home);
 
 #endif
