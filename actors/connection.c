@@ -83,7 +83,7 @@ rva_conn_ready(struct reeve_conn *c)
 }
 
 void
-rva_conn_deliver(struct reeve_conn *c)
+rva_conn_hand_on(struct reeve_conn *c)
 {
 	struct rva_ctlmsg m;
 	struct rv_event ev;
@@ -92,6 +92,12 @@ rva_conn_deliver(struct reeve_conn *c)
 		rva_ctl_on(&c->ctl, &m);
 	while (rva_down_pop_spsc(&c->down, c->down_slots, &ev))
 		rva_stream_on((struct reeve_stream *)(void *)ev.st, &ev);
+}
+
+void
+rva_conn_deliver(struct reeve_conn *c)
+{
+	rva_conn_hand_on(c);
 	rva_stream_pump_fresh(c);
 }
 

@@ -127,6 +127,7 @@ void rva_conn_last_words(
     struct reeve_conn *c);                  /* after a violation: one attempt to send the GO_AWAY */
 void rva_conn_absorb(struct reeve_conn *c); /* drain the rings that lead to the connection */
 void rva_conn_deliver(struct reeve_conn *c); /* drain the rings that lead away from it */
+void rva_conn_hand_on(struct reeve_conn *c); /* the same, but readers are not told of bytes yet */
 void rva_conn_up(struct reeve_conn *c, const struct rva_up *m);       /* a substream's message */
 void rva_conn_tell(struct reeve_conn *c, const struct rva_ctlmsg *m); /* the controller's message */
 void rva_conn_end(struct reeve_conn *c, int rc, uint32_t by,
