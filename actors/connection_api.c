@@ -11,9 +11,6 @@
 #include "lib/check.h"
 #include "lib/clock.h"
 
-#define HELD_UP_MS \
-	100 /* a worker that answers nothing for so long is stuck in a transport or callback */
-
 /* --- connections --- */
 
 int
@@ -103,7 +100,9 @@ reeve_conn_close(reeve_conn_t *c, int64_t timeout_ms)
 	REEVE_REQUIRE(rc == 0, rc);
 	/* The connection ends at the deadline, and that answers; unless its worker is held up by the application. */
 	a = rva_ask_new(c->arena,
-	    timeout_ms < 0 || timeout_ms > INT64_MAX - HELD_UP_MS ? -1 : timeout_ms + HELD_UP_MS);
+	    timeout_ms < 0 || timeout_ms > INT64_MAX - RVA_HELD_UP_MS
+		? -1
+		: timeout_ms + RVA_HELD_UP_MS);
 	REEVE_REQUIRE(a != NULL, REEVE_ENOMEM);
 	rva_ctl_keep(&c->ctl);
 	a->op.timeout_ms = timeout_ms;

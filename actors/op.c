@@ -240,6 +240,12 @@ rva_ask_new(struct rv_arena *ar, int64_t timeout_ms)
 	return k;
 }
 
+void
+rva_ask_drop(struct rva_ask *k)
+{
+	rv_free(k->arena, k, sizeof(*k));
+}
+
 reeve_ssize
 rva_ask_wait(struct rva_ask *k, reeve_op_t *out)
 {

@@ -28,6 +28,7 @@ enum rva_msg_kind {
 	RVA_MSG_CLOSE,  /* close gracefully, then tell */
 	RVA_MSG_LISTEN_ACCEPT,
 	RVA_MSG_DIAL,
+	RVA_MSG_NEGOTIATE,
 	RVA_MSG_REFUSED
 };
 
@@ -111,6 +112,10 @@ struct rva_ask {
 };
 /* timeout_ms 0 is answered by the owner ("not ready now"), others are kept by the caller.  NULL: out of memory. */
 struct rva_ask *rva_ask_new(struct rv_arena *ar, int64_t timeout_ms);
+/* Instead of starting it. */
+void rva_ask_drop(struct rva_ask *k);
+/* A worker that answers nothing for so long is stuck in a transport or callback. */
+#define RVA_HELD_UP_MS 100
 /* Sleep until answered or the timeout; returns op.res or REEVE_ETIMEDOUT; op results go to *out.  Lets go of the record. */
 reeve_ssize rva_ask_wait(struct rva_ask *k, reeve_op_t *out);
 

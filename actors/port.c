@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "actors/negotiate.h"
 #include "lib/alloc.h"
 #include "lib/check.h"
 #include "lib/clock.h"
@@ -171,16 +172,33 @@ hand_out(struct reeve_stream *s, struct rva_port *p, reeve_buf_t **out)
 	return n;
 }
 
-/* About to sleep: what was consumed must not wait for more. */
+/* Copy at most n bytes to to, or hand out a buffer when that is NULL.  0: nothing is there, or it is a negotiation's: then
+ * the word is left alone, too, for its owner takes back what the ring holds. */
+static reeve_ssize
+take_some(struct reeve_stream *s, struct rva_port *p, void *to, size_t n, reeve_buf_t **b)
+{
+	size_t got;
+
+	if (rva_nego_takes(s))
+		return 0;
+	rva_word_take(&p->rword);
+	got = to != NULL ? copy_out(s, p, to, n) : hand_out(s, p, b);
+	rva_word_give(&p->rword);
+	return (reeve_ssize)got;
+}
+
+/* About to sleep: what was consumed must not wait for more, nor what a negotiation holds back. */
 static void
 ring_before_sleep(struct reeve_stream *s, struct rva_port *p)
 {
-	bool ring;
+	bool ring = rva_nego_held(s);
 
-	rva_word_take(&p->rword);
-	ring = p->unrung != 0 || rvq_cell32_get(&p->more) != 0;
-	p->unrung = 0;
-	rva_word_give(&p->rword);
+	if (!rva_nego_takes(s)) {
+		rva_word_take(&p->rword);
+		ring = p->unrung != 0 || rvq_cell32_get(&p->more) != 0;
+		p->unrung = 0;
+		rva_word_give(&p->rword);
+	}
 	if (ring)
 		rva_ring(&s->actor, &s->bell, RVA_S_READ);
 }
@@ -201,10 +219,7 @@ read_either(struct reeve_stream *s, struct rva_port *p, void *to, size_t n, reev
 			return REEVE_EBUSY;
 		rc = rva_rc(
 		    &s->rd_rc); /* before the ring: what was pushed before it is seen then */
-		rva_word_take(&p->rword);
-		got = to != NULL ? (reeve_ssize)copy_out(s, p, to, n)
-				 : (reeve_ssize)hand_out(s, p, b);
-		rva_word_give(&p->rword);
+		got = take_some(s, p, to, n, b);
 		if (got > 0)
 			return got;
 		if (rc != RVA_RC_OPEN)
@@ -299,10 +314,16 @@ rva_port_quiet(struct reeve_stream *s, struct rva_port *p)
 bool
 rva_port_pull_back(struct reeve_stream *s, struct rva_port *p)
 {
+	return rvq_cell32_get(&p->nreaders) == 0 && rva_port_take_back(s, p);
+}
+
+bool
+rva_port_take_back(struct reeve_stream *s, struct rva_port *p)
+{
 	struct rv_chain back;
 	reeve_buf_t *b;
 
-	if (rvq_cell32_get(&p->nreaders) != 0 || !rva_word_try(&p->rword))
+	if (!rva_word_try(&p->rword))
 		return false;
 	rv_chain_init(&back);
 	if (p->cur != NULL) {

@@ -97,6 +97,8 @@ bool rva_port_drain(struct reeve_stream *s, struct rva_port *p,
 bool rva_port_seal(struct reeve_stream *s, struct rva_port *p);
 /* Take back what is in the read ring, for operations.  False: threads are reading. */
 bool rva_port_pull_back(struct reeve_stream *s, struct rva_port *p);
+/* The same, whoever waits to read.  False: a thread is taking some just now. */
+bool rva_port_take_back(struct reeve_stream *s, struct rva_port *p);
 /* What an operation is told that cannot read because a thread does: REEVE_EBUSY, or the answer behind what was read. */
 int rva_port_busy(struct reeve_stream *s, struct rva_port *p);
 bool rva_port_unread(const struct rva_port *p); /* was something pushed that was not consumed? */

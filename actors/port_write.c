@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "actors/negotiate.h"
 #include "lib/check.h"
 
 #define LARGE 16384u /* a write of so much gets a large block at once */
@@ -270,6 +271,10 @@ rva_port_seal(struct reeve_stream *s, struct rva_port *p)
 	 * that has it now finds that when it gives the word, and rings. */
 	if (!rva_word_claim(&p->wword))
 		return false;
+	if (rva_nego_mute(s)) { /* begun meanwhile; its end comes here again */
+		rva_word_give(&p->wword);
+		return false;
+	}
 	(void)rva_port_drain(s, p, UINT64_MAX);
 	rva_word_give(&p->wword);
 	return true;

@@ -6,6 +6,7 @@
 
 #include "actors/substream.h"
 
+#include "actors/negotiate.h"
 #include "actors/port.h"
 #include "lib/alloc.h"
 #include "lib/check.h"
@@ -28,6 +29,8 @@ rva_stream_send(struct reeve_stream *s, reeve_buf_t *b)
 {
 	struct rva_up m = {.s = s, .buf = b, .kind = RVA_UP_SEND};
 
+	if (rva_nego_talk(s) != NULL)
+		rva_nego_flush(s);
 	if (s->gone)
 		rv_buf_unref(b);
 	else
@@ -113,18 +116,28 @@ static void
 take_data(struct reeve_stream *s, const struct rv_event *ev)
 {
 	struct reeve_conn *c = s->conn;
+	struct rva_talk *talk = rva_nego_talk(s);
+	bool early = talk != NULL && !talk->begun; /* kept for it */
 	struct rv_slab *slab = ev->slab;
+	uint32_t off = ev->off, len = ev->len;
 	int rc;
 
-	if (s->stopped || s->closed)
+	if (talk != NULL && talk->begun && !(talk->lazy && s->stopped)) {
+		uint32_t used = (uint32_t)rva_nego_feed(s, slab->data + off, len);
+
+		s->consumed += used;
+		off += used;
+		len -= used;
+	}
+	if (s->closed || len == 0 || (s->stopped && !early))
 		return; /* discarded; the engine withholds the credit */
 	if (ev->n < COPY_BELOW || rva_conn_pinned_hard(c)) {
-		rc = rv_chain_copy(&s->in, c->w->pool, c->budget, slab->data + ev->off, ev->len);
-		rvq_counter_add(&c->copied_in, ev->len);
+		rc = rv_chain_copy(&s->in, c->w->pool, c->budget, slab->data + off, len);
+		rvq_counter_add(&c->copied_in, len);
 	} else {
 		if (slab->budget == NULL)
 			rv_slab_charge(slab, c->budget);
-		rc = rv_chain_cut(&s->in, slab, ev->off, ev->len);
+		rc = rv_chain_cut(&s->in, slab, off, len);
 	}
 	if (rc < 0) { /* a byte that cannot be kept must not be lost silently */
 		up(s, RVA_UP_RESET, 0);
@@ -137,10 +150,12 @@ void
 rva_stream_pump_in(struct reeve_stream *s)
 {
 	struct rva_port *p = rva_port_peek(s);
+	bool held = rva_nego_talk(s) != NULL; /* what comes is for the negotiation */
 	reeve_op_t *op;
 	uint32_t any;
 
-	while (s->in.head != NULL && s->waiting != NULL && (op = s->waiting->reads.head) != NULL) {
+	while (!held && s->in.head != NULL && s->waiting != NULL &&
+	    (op = s->waiting->reads.head) != NULL) {
 		(void)rva_oplist_pop(&s->waiting->reads);
 		if (s->waiting->reads.head == NULL)
 			rvq_cell32_put(&s->async_reads, 0);
@@ -150,9 +165,10 @@ rva_stream_pump_in(struct reeve_stream *s)
 		s->consumed += op->buf->len;
 		rva_op_finish(op, (reeve_ssize)op->buf->len);
 	}
-	if (p != NULL && s->in.head != NULL)
+	if (!held && p != NULL && s->in.head != NULL)
 		rva_port_fill(s, p);
-	publish_in(s);
+	if (!held)
+		publish_in(s);
 	/* Threads stay away while operations wait to read. */
 	any = s->waiting != NULL && s->waiting->reads.head != NULL;
 	if (rvq_cell32_get_relaxed(&s->async_reads) != any)
@@ -202,6 +218,10 @@ rva_stream_pump_fresh(struct reeve_conn *c)
 static void
 finish_out(struct reeve_stream *s)
 {
+	if (s->shut_wanted)
+		rva_nego_flush(s);
+	if (s->closed)
+		return;
 	s->shut = true;
 	if (s->close_wanted) {
 		s->closed = true;
@@ -221,6 +241,8 @@ rva_stream_pump_out(struct reeve_stream *s)
 	reeve_op_t *op;
 	size_t n;
 
+	if (rva_nego_mute(s))
+		return;
 	while (s->waiting != NULL && (op = s->waiting->writes.head) != NULL) {
 		if (rva_op(op)->msg.kind == RVA_MSG_REFUSED) {
 			(void)rva_op_answer(rva_oplist_pop(&s->waiting->writes), op->res);
@@ -246,7 +268,7 @@ rva_stream_pump_out(struct reeve_stream *s)
 		/* Bytes written behind an operation that is still on its way wait for it: its message comes here again. */
 		uint64_t all = rvq_cell64_get(&p->accepted);
 
-		if (rvq_cell32_get(&s->posted) == 0)
+		if (rvq_cell32_get(&s->posted) == 0 && !rva_nego_mute(s))
 			(void)rva_port_drain(s, p, all);
 	}
 	if (((s->shut_wanted && !s->shut) || (s->close_wanted && !s->closed)) &&
@@ -292,8 +314,10 @@ stop(struct reeve_stream *s)
 		return;
 	s->stopped = true;
 	rva_stream_settle(s);
-	s->unread = s->in.head != NULL || (p != NULL && rva_port_unread(p));
-	drop_in(s);
+	if (rva_nego_talk(s) == NULL) { /* else they are for the negotiation */
+		s->unread = s->in.head != NULL || (p != NULL && rva_port_unread(p));
+		drop_in(s);
+	}
 	(void)answer(&s->rd_rc, REEVE_ECLOSED);
 	s->in_rc = rva_rc(&s->rd_rc);
 	publish_in(s);
@@ -309,6 +333,33 @@ on_reset_by_us(struct reeve_stream *s)
 	up(s, RVA_UP_RESET, rvq_cell32_get(&s->rst_code));
 	stop(s);
 	end_out(s, REEVE_ECLOSED);
+	rva_nego_over(s, REEVE_ECLOSED);
+}
+
+void
+rva_stream_fail(struct reeve_stream *s, int rc, bool fin)
+{
+	if (!s->closed)
+		up(s, fin ? RVA_UP_CLOSE : RVA_UP_RESET, 0);
+	s->closed = s->shut = s->stopped = true;
+	rv_chain_clear(&s->in);
+	s->in_rc = rc; /* the peer's end, if it was there, is no clean one */
+	end_out(s, rc);
+	end_in(s, rc);
+}
+
+void
+rva_stream_resume(struct reeve_stream *s)
+{
+	/* Not heeded before: it would have ended the negotiation's bytes too. */
+	if (s->stopped && rva_nego_talk(s) == NULL) {
+		s->unread = s->in.head != NULL;
+		drop_in(s);
+	}
+	if (s->stopped && !s->closed && !s->close_wanted)
+		up(s, RVA_UP_STOP, 0);
+	rva_stream_pump_in(s);
+	rva_stream_pump_out(s);
 }
 
 /* By the peer, or by the engine because nobody read: then the bytes are given up when memory is short. */
@@ -324,6 +375,7 @@ on_rst(struct reeve_stream *s, const struct rv_event *ev)
 	} else {
 		rvq_cell32_put(&s->peer_code, ev->n);
 	}
+	rva_nego_over(s, rc);
 	s->shut = true;
 	end_out(s, rc);
 	end_in(s, rc);
@@ -339,6 +391,7 @@ stream_free(struct rva_actor *a)
 	rv_chain_clear(&s->in);
 	if (p != NULL)
 		rva_port_free(p, c->arena);
+	rva_nego_free(s);
 	rv_free(c->arena, s->waiting, sizeof(*s->waiting));
 	rv_free(c->arena, s, sizeof(*s));
 	rva_conn_unref(c);
@@ -354,6 +407,7 @@ on_gone(struct reeve_stream *s, const struct rv_event *ev)
 	rva_conn_absorb(s->conn); /* nothing in the ring may name a record that is freed */
 	if (s->waiting != NULL)
 		rva_timer_clear(&s->conn->w->wheel, &s->waiting->timer);
+	rva_nego_over(s, rc);
 	if (ev->flags & RV_EVF_ENDED) {
 		end_out(s, rc);
 		end_in(s, rc);
@@ -373,6 +427,7 @@ rva_stream_on(struct reeve_stream *s, const struct rv_event *ev)
 		freshen(s);
 		break;
 	case RV_EV_FIN:
+		rva_nego_end(s);
 		end_in(s, 0);
 		rva_stream_settle(s);
 		break;
@@ -425,15 +480,18 @@ on_bell(struct reeve_stream *s, uint32_t bits)
 		rva_stream_pump_in(s);
 	if (bits & RVA_S_WRITE)
 		rva_stream_pump_out(s);
-	if (bits & RVA_S_READ)
+	if (bits & RVA_S_READ) {
+		rva_nego_flush(s);
 		rva_stream_settle(s);
+	}
 	if (bits & RVA_S_TIME)
 		rva_stream_retime(s);
 	if (bits & RVA_S_RESET)
 		on_reset_by_us(s);
 	if ((bits & RVA_S_STOP) && !s->stopped) {
 		stop(s);
-		up(s, RVA_UP_STOP, 0);
+		if (!rva_nego_mute(s))
+			up(s, RVA_UP_STOP, 0);
 	}
 	if (bits & RVA_S_SHUT)
 		s->shut_wanted = true;
@@ -461,6 +519,8 @@ stream_on(struct rva_actor *a, struct rvq_node *n)
 		rva_stream_write_op(s, rva_op_of_msg(n));
 	else if (m->kind == RVA_MSG_REFUSED)
 		rva_stream_refused_op(s, rva_op_of_msg(n));
+	else if (m->kind == RVA_MSG_NEGOTIATE)
+		rva_nego_begin(s, rva_op_of_msg(n));
 	else
 		rva_stream_cancel_op(s, rva_op_of_cancel(n));
 }

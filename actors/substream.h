@@ -55,21 +55,24 @@ struct reeve_stream {
 	struct rvq_cell32 posted; /* writes on their way to the mailbox: a shut waits for them */
 	struct rvq_cell32 async_reads;              /* asynchronous reads wait: threads stay away */
 	struct rvq_cell64 rd_deadline, wr_deadline; /* us, 0 none */
-	struct rvq_cellptr port;                    /* set once */
+	struct rvq_cellptr port, nego;              /* set once */
 	void *data;                                 /* the application's */
 	/* owner */
 	struct rv_chain in; /* received, not yet read or given to the port */
 	uint32_t queued;    /* bytes of operations with the connection, not yet taken */
 	uint32_t consumed;  /* owed to the connection */
-
-	bool inbound;
-	bool shut_wanted, close_wanted; /* once every write before it has been handed over */
-	bool shut, closed,
-	    stopped;        /* told to the connection: no more bytes, nobody there, not reading */
-	bool unread;        /* bytes were unread when reading stopped */
-	bool gone, dropped; /* the engine has let go; the handles have */
-	bool refused;       /* there never was a handle: nothing can be in the mailbox */
 	int32_t in_rc;      /* answer behind the bytes in `in`, RVA_RC_OPEN before */
+	bool inbound : 1;
+	bool shut_wanted : 1; /* these two: once every write before it has been handed over */
+	bool close_wanted : 1;
+	bool shut : 1;    /* these three are told to the connection: no more bytes */
+	bool closed : 1;  /* nobody there */
+	bool stopped : 1; /* not reading */
+	bool unread : 1;  /* bytes were unread when reading stopped */
+	bool gone : 1;    /* the engine has let go */
+	bool dropped : 1; /* the handles have */
+	bool refused : 1; /* there never was a handle: nothing can be in the mailbox */
+	bool used : 1;    /* there was a reading or writing operation */
 	struct rva_waiting *waiting;
 	struct reeve_stream *accept_next; /* controller's queue */
 	struct reeve_stream *fresh_next;  /* the connection's list of those with new bytes */
@@ -97,6 +100,9 @@ void rva_stream_write_op(struct reeve_stream *s, reeve_op_t *op);
 void rva_stream_refused_op(struct reeve_stream *s, reeve_op_t *op);
 void rva_stream_cancel_op(struct reeve_stream *s, reeve_op_t *op);
 void rva_stream_retime(struct reeve_stream *s);
+/* negotiate.c: the talk is over, bytes go on; both directions end with rc, by FIN or a reset. */
+void rva_stream_resume(struct reeve_stream *s);
+void rva_stream_fail(struct reeve_stream *s, int rc, bool fin);
 /* To the connection; the reference goes along. */
 void rva_stream_send(struct reeve_stream *s, reeve_buf_t *b);
 /* Send budget left, bytes. */

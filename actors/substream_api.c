@@ -1,6 +1,7 @@
 /* substream_api.c - the calls of reeve/stream.h and the stream's part of reeve/op.h: any thread. */
 #include <config.h>
 
+#include "actors/negotiate.h"
 #include "actors/port.h"
 #include "lib/engine/mplex_frame.h"
 #include "lib/engine/mplex_msg.h"
@@ -257,6 +258,8 @@ reeve_stream_reason(reeve_stream_t *s, reeve_reason_t *out)
 	if (out->rc == 0)
 		return 0;
 	ended = rvq_cell32_get(&s->conn->ended) != 0;
+	if (rva_nego_reason(s, out->rc, out))
+		return 0;
 	if (out->rc == REEVE_ERESET || out->rc == REEVE_EREFUSED) {
 		out->by = REEVE_BY_PEER;
 		out->wire_code = rvq_cell32_get(&s->peer_code);

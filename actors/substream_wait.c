@@ -5,6 +5,7 @@
 
 #include "actors/substream.h"
 
+#include "actors/negotiate.h"
 #include "actors/port.h"
 #include "lib/alloc.h"
 #include "lib/check.h"
@@ -85,6 +86,7 @@ rva_stream_read_op(struct reeve_stream *s, reeve_op_t *op)
 	struct rva_waiting *w = waiting(s);
 	struct rva_port *p = rva_port_peek(s);
 
+	s->used = true;
 	if (rvq_cell32_get(&s->app) & (RVA_APP_STOP | RVA_APP_CLOSE | RVA_APP_RESET)) {
 		(void)rva_op_answer(op, REEVE_ECLOSED);
 		return;
@@ -94,8 +96,9 @@ rva_stream_read_op(struct reeve_stream *s, reeve_op_t *op)
 		return;
 	}
 	rva_oplist_push(&w->reads, op);
-	if (s->in.head == NULL)
+	if (s->in.head == NULL || rva_nego_talk(s) != NULL)
 		wait_until(s, op, rvq_cell64_get(&s->rd_deadline));
+	rva_nego_flush(s);
 	rva_stream_pump_in(s);
 	rva_stream_settle(s);
 }
@@ -105,13 +108,14 @@ rva_stream_write_op(struct reeve_stream *s, reeve_op_t *op)
 {
 	struct rva_waiting *w = waiting(s);
 
+	s->used = true;
 	(void)rvq_cell32_add(&s->posted, UINT32_MAX);
 	if (w == NULL || s->shut) {
 		rv_buf_unref(rva_op(op)->buf);
 		rva_op(op)->buf = NULL;
 		(void)rva_op_answer(op, w == NULL ? REEVE_ENOMEM : rva_rc(&s->wr_rc));
 	} else {
-		if (w->writes.head != NULL || rva_stream_budget(s) == 0)
+		if (w->writes.head != NULL || rva_stream_budget(s) == 0 || rva_nego_mute(s))
 			wait_until(s, op, rvq_cell64_get(&s->wr_deadline));
 		rva_oplist_push(&w->writes, op);
 	}
@@ -136,6 +140,8 @@ rva_stream_cancel_op(struct reeve_stream *s, reeve_op_t *op)
 	rvq_cell32_put(&s->async_reads, s->waiting != NULL && s->waiting->reads.head != NULL);
 	if (rva_op(op)->msg.kind == RVA_MSG_WRITE && rva_op(op)->buf != NULL)
 		rv_buf_unref(rva_op(op)->buf);
+	if (rva_op(op)->msg.kind == RVA_MSG_NEGOTIATE)
+		rva_nego_cancel(s, op);
 	rva_op_finish(op, REEVE_ECANCELED);
 	rva_stream_pump_out(s); /* what waited for it */
 }

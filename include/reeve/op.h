@@ -64,6 +64,12 @@ REEVE_API void reeve_read_async(reeve_stream_t *s, reeve_op_t *op);
  * T: any B: no W: ok borrows s consumes b */
 REEVE_API void reeve_write_async(reeve_stream_t *s, reeve_buf_t *b, reeve_op_t *op);
 
+/* As reeve_negotiate, with the timeout of op; res is the index.  What is read and written behind it waits for it.
+ * Cancelled: the stream is reset.
+ * T: any B: no W: ok borrows s */
+REEVE_API void reeve_negotiate_async(
+    reeve_stream_t *s, int how, const char *const *names, unsigned n, reeve_op_t *op);
+
 /* As reeve_dial, numeric addresses only (REEVE_EINVAL for names).
  * T: any B: no W: ok */
 REEVE_API void reeve_dial_async(

@@ -71,6 +71,31 @@ REEVE_API void reeve_stream_unref(reeve_stream_t *s);
  * T: any B: no W: ok borrows s */
 REEVE_API int reeve_deadline(reeve_stream_t *s, int dir, int64_t timeout_ms);
 
+#define REEVE_LAZY 0x100 /* with REEVE_DIALER: go on as if the peer had agreed */
+
+/* Agree with the peer on the protocol of this stream, by multistream-select, before anything else is read or written.
+ * how REEVE_DIALER: propose the names in their order (usually who opened the stream); REEVE_LISTENER: take the first
+ * proposal that is one of the names.  Names begin with '/', have at most 1023 bytes, no newline, and are copied; n is at
+ * most 1024.  Returns the index of the agreed name.  Bytes behind the agreement are for the next reads.  Reads and
+ * writes that other threads begin meanwhile wait for it.
+ * timeout_ms: -1 is 10 s, nobody waits for ever; 0: what has come by now decides.
+ * REEVE_DIALER | REEVE_LAZY, one name: 0 without an answer.  Header, name and the first bytes that are written leave
+ * together (at the first write, read or reeve_shut); the first read consumes the answer, without any timeout but the
+ * read's.  Not where the first bytes written could be taken for a proposal, as in another negotiation.
+ * REEVE_EINVAL, REEVE_EBUSY (something was read, written or negotiated before), REEVE_ESHUT, REEVE_EWORKER and
+ * REEVE_EFORKED leave the stream as it was.  Any other error ends it, and later reads and writes answer the same:
+ * REEVE_ENOPROTO (no name in common: our direction ends by FIN, so that the peer can read the last "na"); all others
+ * reset it: REEVE_EPROTO, REEVE_ELIMIT (more than 64 proposals or 8 KiB), REEVE_ETIMEDOUT, REEVE_ENOMEM, or what ended
+ * the stream or the connection.  Close it.  With REEVE_LAZY they come from the read, all by a reset, and REEVE_ETRUNC
+ * when the peer ends without an answer.
+ * T: any B: yes W: no borrows s */
+REEVE_API int reeve_negotiate(
+    reeve_stream_t *s, int how, const char *const *names, unsigned n, int64_t timeout_ms);
+
+/* The agreed name (with REEVE_LAZY the proposed one until the peer refuses it), or NULL.  Valid as long as the handle.
+ * T: any B: no W: ok borrows s */
+REEVE_API const char *reeve_stream_proto(const reeve_stream_t *s);
+
 /* The id on the wire.
  * T: any B: no W: ok borrows s */
 REEVE_API uint64_t reeve_stream_id(const reeve_stream_t *s);

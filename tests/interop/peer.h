@@ -28,7 +28,8 @@ enum {
 	PEER_STATE = 'X',
 	PEER_CROSS = 'C',
 	PEER_GOAWAY = 'Y',
-	PEER_OPEN = 'D'
+	PEER_OPEN = 'D',
+	PEER_LAZY = 'L'
 };
 
 /* The states in which PEER_STATE resets. */
@@ -49,6 +50,7 @@ enum { PEER_ENDED = 'E', PEER_WAS_RESET = 'R', PEER_UNKNOWN = 'T' };
 struct peer_options {
 	const char *role; /* "client", "server" or NULL */
 	size_t chunk;     /* bytes given to one write call, 0: all in one */
+	int apart;        /* each state of resets on a connection of its own */
 	reeve_cfg_t cfg;
 	int n;
 	char *words[8];
@@ -96,6 +98,8 @@ int peer_arrived(reeve_ctl_t *k, uint64_t n);
 /* For main and the dialing side: say what failed and leave the process with status 1. */
 void peer_must(int rc, const char *what);
 void peer_check(int ok, const char *what);
+/* Say that the case cannot be expressed, and why, and leave with 77. */
+void peer_absent(const char *why);
 
 /* Serve one inbound stream; fits reeve_handler, arg is the struct peer_options.  The caller
  * closes the stream. */

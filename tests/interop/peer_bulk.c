@@ -210,6 +210,8 @@ peer_pings(struct peer_link *l, const uint64_t *numbers, char *out)
 	struct beside b[ECHOES];
 	int i;
 
+	if (peer_is_mplex(l))
+		peer_absent("mplex has no ping");
 	for (i = 0; i < ECHOES; i++)
 		beside_start(&b[i], l->k, echoing);
 	peer_together(l, (unsigned)numbers[0], ASKERS, ping_task, NULL);
@@ -240,11 +242,13 @@ void
 peer_cross(struct peer_link *l, const uint64_t *numbers, char *out)
 {
 	uint64_t length = numbers[1];
-	struct beside b;
+	struct beside b = {0};
 
-	beside_start(&b, l->k, pinging);
+	if (!peer_is_mplex(l))
+		beside_start(&b, l->k, pinging);
 	peer_together(l, (unsigned)numbers[0], (unsigned)numbers[0], cross_task, &length);
-	beside_stop(&b);
+	if (!peer_is_mplex(l))
+		beside_stop(&b);
 	snprintf(out, OUT_SIZE, "\"bytes\":%llu,\"pings\":%u",
 	    (unsigned long long)(numbers[0] * length), b.done);
 }

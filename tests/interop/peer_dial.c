@@ -81,6 +81,12 @@ peer_sink_end(reeve_stream_t *s, struct sha256 *sum, uint8_t reply[40])
 	peer_expect(s, reply, 40, "the peer's digest or length differs");
 }
 
+int
+peer_is_mplex(const struct peer_link *l)
+{
+	return l->o->cfg.proto == REEVE_MPLEX;
+}
+
 void
 peer_new_token(uint8_t token[8])
 {
@@ -180,6 +186,8 @@ static const struct {
     {"cross", 2, peer_cross},
     {"opens", 1, peer_opens},
     {"hold", 1, peer_hold},
+    {"slow", 1, peer_slow},
+    {"names", 0, peer_names},
 };
 
 static void

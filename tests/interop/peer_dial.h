@@ -24,6 +24,9 @@ uint8_t *peer_payload(size_t n);
 /* Ends our half of a sink and compares its reply. */
 void peer_sink_end(reeve_stream_t *s, struct sha256 *sum, uint8_t reply[40]);
 
+/* The connection speaks mplex: no pings, no GO_AWAY. */
+int peer_is_mplex(const struct peer_link *l);
+
 void peer_new_token(uint8_t token[8]);
 /* What the serving side saw of the stream with this token. */
 void peer_query(reeve_ctl_t *k, const uint8_t token[8], uint8_t *kind, uint64_t *total);
@@ -49,6 +52,8 @@ void peer_hold(struct peer_link *l, const uint64_t *numbers, char *out);
 void peer_reset(struct peer_link *l, const uint64_t *numbers, char *out);
 void peer_resets(struct peer_link *l, const uint64_t *numbers, char *out);
 void peer_reply(struct peer_link *l, const uint64_t *numbers, char *out);
+void peer_slow(struct peer_link *l, const uint64_t *numbers, char *out);
+void peer_names(struct peer_link *l, const uint64_t *numbers, char *out);
 void peer_goaway_theirs(struct peer_link *l, char *out);
 void peer_goaway_ours(struct peer_link *l, char *out);
 /* Throughput into a discarding peer: words are STREAMS WRITE SECONDS. */

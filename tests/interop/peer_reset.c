@@ -46,6 +46,9 @@ was_reset(reeve_ctl_t *k, const uint8_t token[8])
 	peer_check(kind == PEER_WAS_RESET, "the peer did not see our reset");
 }
 
+/* Libraries of mplex forget a stream at its end: what they note then is for the caller of this program to judge. */
+static uint8_t after_end;
+
 static void
 reset_opened(reeve_ctl_t *k)
 {
@@ -55,8 +58,10 @@ reset_opened(reeve_ctl_t *k)
 
 	for (told = 0; told < 2; told++) {
 		peer_must(reeve_open(k, &s, CALL_MS), "open");
-		if (told) /* the answer of the ping comes behind the SYN */
+		if (told && reeve_proto(k) == REEVE_YAMUX) /* the answer comes behind the SYN */
 			peer_must(reeve_ping(k, 10000, &us), "ping");
+		else if (told)
+			peer_echo(k, (const uint8_t *)"told", 4);
 		peer_must(reeve_reset(s, 7), "reset");
 		reeve_close(s);
 	}
@@ -92,6 +97,7 @@ reset_own_end(reeve_ctl_t *k)
 {
 	uint8_t token[8], ready[2];
 	reeve_stream_t *s;
+	uint64_t total;
 
 	peer_new_token(token);
 	s = peer_start(k, PEER_WATCH, token, sizeof(token));
@@ -100,7 +106,10 @@ reset_own_end(reeve_ctl_t *k)
 	peer_must(peer_read(s, ready, sizeof(ready)), "watch");
 	peer_must(reeve_reset(s, 7), "reset");
 	reeve_close(s);
-	was_reset(k, token);
+	if (reeve_proto(k) == REEVE_MPLEX)
+		peer_query(k, token, &after_end, &total);
+	else
+		was_reset(k, token);
 }
 
 static void
@@ -236,18 +245,26 @@ peer_resets(struct peer_link *l, const uint64_t *numbers, char *out)
 	static void (*const ours[])(reeve_ctl_t * k) = {reset_opened, reset_written, reset_answered,
 	    reset_own_end, reset_their_end, reset_unread, reset_sending};
 	const int n = (int)(sizeof(ours) / sizeof(ours[0]));
+	struct peer_link own = *l;
 	int i;
 
 	(void)numbers;
 	for (i = 0; i < n + PEER_STATES; i++) {
 		fprintf(stderr, "%s reset, state %d\n", i < n ? "our" : "their", i < n ? i : i - n);
+		if (l->o->apart)
+			peer_connect(&own, l->rt, l->o);
 		if (i < n)
-			ours[i](l->k);
+			ours[i](own.k);
 		else
-			theirs_in(l->k, (uint8_t)(i - n));
-		peer_echo(l->k, (const uint8_t *)"alive", 5);
+			theirs_in(own.k, (uint8_t)(i - n));
+		peer_echo(own.k, (const uint8_t *)"alive", 5);
+		if (l->o->apart)
+			reeve_conn_destroy(own.conn);
 	}
 	snprintf(out, OUT_SIZE, "\"left\":%u", peer_few_open(l->k));
+	if (after_end != 0)
+		snprintf(
+		    out + strlen(out), OUT_SIZE - strlen(out), ",\"after_end\":\"%c\"", after_end);
 }
 
 /* All bytes of a hasty answer arrive, whatever comes behind them. */
@@ -270,4 +287,37 @@ peer_reply(struct peer_link *l, const uint64_t *numbers, char *out)
 	reeve_close(s);
 	peer_echo(l->k, (const uint8_t *)"alive", 5);
 	snprintf(out, OUT_SIZE, "\"bytes\":%d,\"end\":\"%s\"", PAYLOAD, rc == 0 ? "FIN" : "RST");
+}
+
+/* The server does not read for so many milliseconds, which holds up every stream, until its library has enough and
+ * resets that one; the others go on. */
+void
+peer_slow(struct peer_link *l, const uint64_t *numbers, char *out)
+{
+	uint8_t *payload = peer_payload(PAYLOAD), request[16], kind;
+	reeve_stream_t *other, *s;
+	uint64_t from, ms, total;
+
+	if (!peer_is_mplex(l))
+		peer_absent("a slow reader of yamux holds up nobody");
+	other = peer_start(l->k, PEER_ECHO, NULL, 0);
+	peer_must(peer_echoes(other, payload, 1000), "echo");
+	peer_new_token(request);
+	peer_put64(request + 8, numbers[0]);
+	s = peer_start(l->k, PEER_LAZY, request, sizeof(request));
+	peer_must(peer_read(s, &kind, 1), "the answer before the silence");
+	from = peer_now_ns();
+	flood_until_reset(s);
+	ms = (peer_now_ns() - from) / 1000000;
+	peer_check(ms < numbers[0], "the slow reader was not reset while it was slow");
+	peer_must(peer_echoes(other, payload, PAYLOAD), "echo beside a slow reader");
+	peer_must(reeve_shut(other), "shut");
+	peer_expect(other, "", 0, "the end of the echo");
+	peer_echo(l->k, payload, PAYLOAD);
+	peer_query(l->k, request, &kind, &total);
+	peer_check(kind == PEER_WAS_RESET, "the slow reader saw an end");
+	reeve_close(s);
+	free(payload);
+	snprintf(out, OUT_SIZE, "\"held_ms\":%llu,\"read\":%llu", (unsigned long long)ms,
+	    (unsigned long long)total);
 }

@@ -172,6 +172,22 @@ serve_silent(reeve_stream_t *s)
 	return rc;
 }
 
+/* Reads nothing for as long as it is told; then to whatever end there is, which is noted. */
+static int
+serve_lazy(reeve_stream_t *s)
+{
+	uint8_t request[16];
+	uint64_t total;
+	int rc;
+
+	if ((rc = peer_read(s, request, sizeof(request))) < 0 || (rc = peer_write(s, "k", 1)) < 0)
+		return rc;
+	peer_nap_ms((unsigned)peer_get64(request + 8));
+	rc = peer_drain(s, NULL, &total);
+	ledger_put(peer_get64(request), rc == 0 ? PEER_ENDED : PEER_WAS_RESET, total);
+	return rc;
+}
+
 /* Writes that have left when this returns: the library counts bytes as sent when their frame is
  * made, and a reset after that drops none.  Nothing else may write on the connection. */
 static int
@@ -346,6 +362,8 @@ serve_request(reeve_stream_t *s, uint8_t what, const struct peer_options *o)
 		return serve_goaway(s);
 	case PEER_OPEN:
 		return serve_open(s);
+	case PEER_LAZY:
+		return serve_lazy(s);
 	default:
 		return REEVE_EPROTO;
 	}

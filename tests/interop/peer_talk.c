@@ -133,6 +133,8 @@ peer_goaway_theirs(struct peer_link *l, char *out)
 	uint64_t before;
 	int i, rc;
 
+	if (peer_is_mplex(l))
+		peer_absent("mplex has no GO_AWAY");
 	for (i = 0; i < N; i++) {
 		s[i] = peer_start(l->k, PEER_ECHO, NULL, 0);
 		peer_must(peer_echoes(s[i], payload, BYTES), "echo");
@@ -207,4 +209,13 @@ peer_hold(struct peer_link *l, const uint64_t *numbers, char *out)
 	peer_must(reeve_ctl_reason(l->k, &reason), "reason");
 	peer_check(reason.rc != 0 && reason.by != REEVE_BY_US, "the reason is not the cut");
 	snprintf(out, OUT_SIZE, "\"reason\":\"%s\"", reeve_errname((int)rc));
+}
+
+void
+peer_names(struct peer_link *l, const uint64_t *numbers, char *out)
+{
+	(void)l;
+	(void)numbers;
+	(void)out;
+	peer_absent("this library names no stream");
 }

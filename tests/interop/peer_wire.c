@@ -89,11 +89,18 @@ peer_nap_ms(unsigned ms)
 int
 peer_write(reeve_stream_t *s, const void *p, size_t n)
 {
-	reeve_ssize done = reeve_write(s, p, n);
+	const uint8_t *at = p;
 
-	if (done < 0)
-		return (int)done;
-	return (size_t)done == n ? 0 : REEVE_ETIMEDOUT;
+	/* Why less was taken is what the next call answers. */
+	for (;;) {
+		reeve_ssize done = reeve_write(s, at, n);
+
+		if (done < 0)
+			return (int)done;
+		at += done;
+		if ((n -= (size_t)done) == 0)
+			return 0;
+	}
 }
 
 int
@@ -213,4 +220,11 @@ peer_check(int ok, const char *what)
 		fprintf(stderr, "reeve peer: %s\n", what);
 		exit(1);
 	}
+}
+
+void
+peer_absent(const char *why)
+{
+	fprintf(stderr, "%s\n", why);
+	exit(77);
 }

@@ -69,14 +69,28 @@ number(const char *text)
 	return (uint32_t)n;
 }
 
+static uint32_t
+muxer(const char *name)
+{
+	peer_check(
+	    strcmp(name, "yamux") == 0 || strcmp(name, "mplex") == 0, "--mux needs yamux or mplex");
+	return strcmp(name, "mplex") == 0 ? REEVE_MPLEX : REEVE_YAMUX;
+}
+
 static void
 option(struct peer_options *o, const char *name, const char *value)
 {
 	peer_check(value != NULL, "an option needs a value");
 	if (strcmp(name, "--role") == 0)
 		o->role = value;
+	else if (strcmp(name, "--mux") == 0)
+		o->cfg.proto = muxer(value);
 	else if (strcmp(name, "--chunk") == 0)
 		o->chunk = number(value);
+	else if (strcmp(name, "--split") == 0)
+		o->cfg.send_budget = 4 * (o->cfg.split = number(value));
+	else if (strcmp(name, "--slow-ms") == 0)
+		o->cfg.slow_ms = number(value);
 	else if (strcmp(name, "--window") == 0)
 		o->cfg.max_window = number(value);
 	else if (strcmp(name, "--close-timeout-ms") == 0)
@@ -94,7 +108,9 @@ parse(struct peer_options *o, int argc, char **argv)
 	reeve_cfg_init(&o->cfg);
 	o->chunk = 65536;
 	for (i = 1; i < argc; i++) {
-		if (strncmp(argv[i], "--", 2) == 0) {
+		if (strcmp(argv[i], "--apart") == 0) {
+			o->apart = 1;
+		} else if (strncmp(argv[i], "--", 2) == 0) {
 			option(o, argv[i], i + 1 < argc ? argv[i + 1] : NULL);
 			i++;
 		} else if (o->n < 8) {
@@ -264,18 +280,18 @@ pair_thread(void *arg)
 }
 
 static void
-pair(reeve_rt_t *rt, char **words)
+pair(reeve_rt_t *rt, struct peer_options *o)
 {
 	reeve_listener_t *l;
 	reeve_conn_t *c;
 	pthread_t thread;
 	char bound[128], out[OUT_SIZE];
 
-	peer_must(reeve_listen(&l, rt, "tcp://127.0.0.1:0", NULL), "listen");
+	peer_must(reeve_listen(&l, rt, "tcp://127.0.0.1:0", &o->cfg), "listen");
 	peer_must(reeve_listener_addr(l, bound, sizeof(bound)), "address");
 	peer_check(pthread_create(&thread, NULL, pair_thread, l) == 0, "no thread");
-	peer_must(reeve_dial(&c, rt, bound, NULL, 10000), "dial");
-	peer_bench(reeve_conn_ctl(c), words, out);
+	peer_must(reeve_dial(&c, rt, bound, &o->cfg, 10000), "dial");
+	peer_bench(reeve_conn_ctl(c), o->words + 1, out);
 	printf("{\"peer\":\"reeve\",%s}\n", out);
 	peer_must(reeve_conn_close(c, 10000), "close");
 	reeve_conn_destroy(c);
@@ -300,7 +316,7 @@ main(int argc, char **argv)
 	} else if (o.n >= 3 && strcmp(o.words[0], "dial") == 0) {
 		dial(rt, &o);
 	} else if (o.n == 4 && strcmp(o.words[0], "pair") == 0) {
-		pair(rt, o.words + 1);
+		pair(rt, &o);
 	} else {
 		peer_check(0,
 		    "usage: serve ADDR | dial HOST:PORT CASE [ARG...] | pair STREAMS WRITE "

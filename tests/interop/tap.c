@@ -1,4 +1,4 @@
-/* tap.c - a TCP relay that reads the yamux frames that pass: usage: tap --to HOST:PORT (IPv4).  Prints "listening
+/* tap.c - a TCP relay that reads the frames that pass: usage: tap --to HOST:PORT (IPv4) [--mux mplex].  Prints "listening
  * HOST:PORT"; at SIGTERM "up BYTES down BYTES", the largest bodies of DATA frames that passed whole, by direction (up:
  * from who connects).  Two threads a connection, one a direction; they share the two maxima, under a mutex. */
 #include <config.h>
@@ -20,10 +20,15 @@
 struct way {
 	int from, to;
 	int up;
-	size_t have; /* bytes of the header at hand */
+	size_t have; /* bytes of the header at hand; mplex: bytes of the varint at hand */
 	uint8_t header[HEADER];
-	uint32_t body, left; /* of the frame at hand */
+	uint64_t varint,
+	    first; /* mplex: the one at hand, and the one before it when that was a header */
+	int second;
+	uint32_t body, left; /* of the frame at hand; body is 0 when it is not data */
 };
+
+static int mplex; /* set before there are threads */
 
 static struct {
 	pthread_mutex_t lock;
@@ -55,25 +60,51 @@ length_of(const uint8_t *header)
 	    header[11];
 }
 
-/* Only DATA (type 0) has a body. */
+/* Takes bytes of a header: how many.  Only DATA (type 0) has a body. */
+static size_t
+yamux_header(struct way *w, const uint8_t *p, size_t n)
+{
+	size_t part = HEADER - w->have;
+
+	if (part > n)
+		part = n;
+	memcpy(w->header + w->have, p, part);
+	if ((w->have += part) == HEADER) {
+		w->have = 0;
+		w->body = w->left = w->header[1] == 0 ? length_of(w->header) : 0;
+	}
+	return part;
+}
+
+/* Two varints, and a body whatever the frame is; 1 and 2 are data. */
+static size_t
+mplex_header(struct way *w, const uint8_t *p)
+{
+	w->varint |= (uint64_t)(*p & 0x7f) << 7 * w->have++;
+	if ((*p & 0x80) != 0) {
+		need(w->have < 9, "that is not mplex");
+		return 1;
+	}
+	if (w->second) {
+		w->left = (uint32_t)w->varint;
+		w->body = (w->first & 7) == 1 || (w->first & 7) == 2 ? w->left : 0;
+	}
+	w->first = w->varint;
+	w->second = !w->second;
+	w->varint = w->have = 0;
+	return 1;
+}
+
 static void
 watch(struct way *w, const uint8_t *p, size_t n)
 {
 	while (n > 0) {
-		size_t part = w->left > 0 ? w->left : HEADER - w->have;
+		size_t part = w->left < n ? w->left : n;
 
-		if (part > n)
-			part = n;
-		if (w->left > 0) {
-			if ((w->left -= (uint32_t)part) == 0)
-				frame_passed(w);
-		} else {
-			memcpy(w->header + w->have, p, part);
-			if ((w->have += part) == HEADER) {
-				w->have = 0;
-				w->body = w->left = w->header[1] == 0 ? length_of(w->header) : 0;
-			}
-		}
+		if (w->left == 0)
+			part = mplex ? mplex_header(w, p) : yamux_header(w, p, n);
+		else if ((w->left -= (uint32_t)part) == 0)
+			frame_passed(w);
 		p += part;
 		n -= part;
 	}
@@ -156,7 +187,9 @@ main(int argc, char **argv)
 	sigset_t ends;
 	int sig;
 
-	need(argc == 3 && strcmp(argv[1], "--to") == 0, "usage: tap --to HOST:PORT");
+	mplex = argc == 5 && strcmp(argv[3], "--mux") == 0 && strcmp(argv[4], "mplex") == 0;
+	need((argc == 3 || mplex) && strcmp(argv[1], "--to") == 0,
+	    "usage: tap --to HOST:PORT [--mux mplex]");
 	to = address_of(argv[2]);
 	sigemptyset(&ends);
 	sigaddset(&ends, SIGTERM);

@@ -2,7 +2,7 @@
  * never a crash or a leak. */
 #include <config.h>
 
-#include "tests/kit/engine_rig.h"
+#include "tests/kit/mplex_rig.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -48,9 +48,21 @@ feed_quietly(void)
 	r.in.n = r.in.at = 0;
 }
 
+/* The peer opens its ith stream, with n bytes. */
+static void
+peer_opens(bool mplex, uint32_t i, uint32_t n)
+{
+	if (mplex) {
+		rvt_mp_put(&r.in, RVT_MP_OPEN, i, 0);
+		rvt_mp_data(&r.in, RVT_MP_DATA_I, i, n, 0);
+	} else {
+		rvt_put_data(&r.in, RVT_SYN, 2 * i + 2, n, 0);
+	}
+}
+
 /* A life with everything in it. */
 static void
-life(void)
+life(bool mplex)
 {
 	struct rv_stream *st;
 	const struct rv_engine_ops *o = r.e->ops;
@@ -72,29 +84,32 @@ life(void)
 	}
 	rvt_drain(&r, 0);
 	for (uint32_t i = 0; i < 40; i++)
-		rvt_put_data(&r.in, RVT_SYN, 2 * i + 2, 50, 0);
+		peer_opens(mplex, i, 50);
 	feed_quietly();
 	rvt_drain(&r, 0);
 	(void)o->notify(r.e);
 	o->closing(r.e);
 	for (uint32_t i = 0; i < 40; i++)
-		rvt_put(&r.in, RVT_WU, RVT_SYN, 2 * i + 1000, 0);
+		peer_opens(mplex, i + 500, 0);
 	feed_quietly();
 	rvt_drain(&r, 0);
 	(void)o->notify(r.e);
 }
 
 static unsigned
-run(unsigned fail_at, bool on)
+run(bool mplex, unsigned fail_at, bool on)
 {
+	reeve_cfg_t cfg;
 	unsigned asked;
 
+	reeve_cfg_init(&cfg);
+	cfg.proto = mplex ? REEVE_MPLEX : REEVE_YAMUX;
 	rvt_rig_prepare(&r);
 	r.allocs = 0;
 	r.fail_at = fail_at;
 	r.fail_on = on;
-	if (rvt_rig_start(&r, REEVE_DIALER, NULL, NULL) == 0)
-		life();
+	if (rvt_rig_start(&r, REEVE_DIALER, &cfg, NULL) == 0)
+		life(mplex);
 	asked = r.allocs;
 	r.fail_at = 0;
 	rvt_rig_fini(&r);
@@ -103,20 +118,20 @@ run(unsigned fail_at, bool on)
 
 START_TEST(every_single_failure_is_survived)
 {
-	unsigned n = run(0, false);
+	unsigned n = run(_i, 0, false);
 
 	ck_assert_uint_gt(n, 60);
 	for (unsigned k = 1; k <= n; k++)
-		(void)run(k, false);
+		(void)run(_i, k, false);
 }
 END_TEST
 
 START_TEST(every_lasting_failure_is_survived)
 {
-	unsigned n = run(0, false);
+	unsigned n = run(_i, 0, false);
 
 	for (unsigned k = 1; k <= n; k++)
-		(void)run(k, true);
+		(void)run(_i, k, true);
 }
 END_TEST
 
@@ -184,8 +199,8 @@ main(void)
 {
 	TCase *t = tcase_create("engine_oom");
 
-	tcase_add_test(t, every_single_failure_is_survived);
-	tcase_add_test(t, every_lasting_failure_is_survived);
+	tcase_add_loop_test(t, every_single_failure_is_survived, 0, 2);
+	tcase_add_loop_test(t, every_lasting_failure_is_survived, 0, 2);
 	tcase_add_test(t, failed_open_changes_nothing);
 	tcase_add_test(t, inbound_stream_without_memory_is_refused);
 	tcase_add_test(t, bytes_lost_for_want_of_memory_reset_the_stream);

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -226,7 +227,7 @@ func caseCross(d *dialer, n []int) (string, error) {
 	pings := 0
 	go func() {
 		var err error
-		for ; err == nil && !stop.Load(); pings++ {
+		for ; err == nil && !stop.Load() && mux == "yamux"; pings++ {
 			err = d.ping()
 			time.Sleep(2 * time.Millisecond)
 		}
@@ -266,4 +267,23 @@ func caseOpens(d *dialer, n []int) (string, error) {
 	}
 	left, err := fewOpen(d)
 	return fmt.Sprintf("\"streams\":%d,\"left\":%d", n[0], left), err
+}
+
+// caseNames: streams under names of any length; the library makes the first one the number of the stream.
+func caseNames(d *dialer, _ []int) (string, error) {
+	lengths := []int{0, 1, 1000, 5000}
+	for _, n := range lengths {
+		s, err := d.openNamed(strings.Repeat("n", n))
+		if err == nil {
+			_, err = s.Write([]byte{opEcho})
+		}
+		if err == nil {
+			err = echoes(s, generated(1000))
+		}
+		if err != nil {
+			return "", fmt.Errorf("a name of %d bytes: %w", n, err)
+		}
+		s.done()
+	}
+	return fmt.Sprintf("\"names\":%d", len(lengths)), nil
 }

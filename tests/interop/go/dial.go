@@ -50,6 +50,8 @@ var cases = map[string]struct {
 	"cross":  {2, caseCross},
 	"opens":  {1, caseOpens},
 	"hold":   {1, caseHold},
+	"slow":   {1, caseSlow},
+	"names":  {0, caseNames},
 }
 
 // dial runs one case and prints one line of JSON on success.

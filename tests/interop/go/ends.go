@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -72,9 +73,9 @@ func resetWritten(d *dialer) error {
 	return s.reset()
 }
 
-// Where a reset is an end and then a reset this is resetAnswered.
+// Where a reset is an end and then a reset, or not possible behind an end, this is resetAnswered.
 func resetOwnEnd(d *dialer) error {
-	if !resetsAtOnce {
+	if !resetsAtOnce || endIsFinal {
 		return resetAnswered(d)
 	}
 	token := newToken()
@@ -117,11 +118,18 @@ func resetUnread(d *dialer) error {
 }
 
 func resetSending(d *dialer) error {
-	s, err := start(d, opGenerate, be64(64<<20)...)
+	what := byte(opGenerate)
+	if endIsFinal {
+		what = opCross // writes before our end
+	}
+	s, err := start(d, what, be64(64<<20)...)
 	if err != nil {
 		return err
 	}
-	if err = s.end(); err != nil {
+	if !endIsFinal {
+		err = s.end()
+	}
+	if err != nil {
 		return err
 	}
 	if _, err = io.ReadFull(s, make([]byte, piece)); err != nil {
@@ -170,32 +178,54 @@ func resetByThem(d *dialer, state byte) error {
 		if _, err = drain(s); err != nil && !isReset(err) {
 			return err
 		}
-	} else if _, err = untilReset(s); err != nil {
-		return err
+	} else if state != stateOwnEnd {
+		if _, err = untilReset(s); err != nil {
+			return err
+		}
 	}
 	o, err := query(d, token)
 	if err == nil && o.kind != sawReset && o.kind != sawEnd {
 		err = errors.New("the server noted nothing")
 	}
+	// A library that cannot reset behind its own end notes an end.
+	if err == nil && state == stateOwnEnd && o.kind == sawReset && !forgetsEnded {
+		_, err = untilReset(s)
+	}
+	if err == nil {
+		s.done()
+	}
 	return err
+}
+
+// inState runs one state of resets and an echo behind it.
+func inState(d *dialer, run func(*dialer) error) error {
+	if d.o.apart {
+		own, err := connect(d.addr, d.o)
+		if err != nil {
+			return err
+		}
+		defer own.close()
+		d = own
+	}
+	if err := run(d); err != nil {
+		return err
+	}
+	if err := echo(d, []byte("alive")); err != nil {
+		return fmt.Errorf("afterwards: %w", err)
+	}
+	return nil
 }
 
 func caseResets(d *dialer, _ []int) (string, error) {
 	ours := []func(*dialer) error{resetOpened, resetWritten, resetAnswered, resetOwnEnd, resetTheirEnd, resetUnread, resetSending}
 	for i, reset := range ours {
-		if err := reset(d); err != nil {
+		if err := inState(d, reset); err != nil {
 			return "", fmt.Errorf("our reset in state %d: %w", i, err)
-		}
-		if err := echo(d, []byte("alive")); err != nil {
-			return "", fmt.Errorf("after our reset in state %d: %w", i, err)
 		}
 	}
 	for state := byte(stateAtOnce); state <= stateWritten; state++ {
-		if err := resetByThem(d, state); err != nil {
+		if err := inState(d, func(d *dialer) error { return resetByThem(d, state) }); err != nil {
 			return "", fmt.Errorf("their reset in state %d: %w", state, err)
-		}
-		if err := echo(d, []byte("alive")); err != nil {
-			return "", fmt.Errorf("after their reset in state %d: %w", state, err)
 		}
 	}
 	left, err := fewOpen(d)
@@ -225,6 +255,9 @@ func caseReply(d *dialer, _ []int) (string, error) {
 }
 
 func caseGoAwayTheirs(d *dialer) (string, error) {
+	if mux == "mplex" {
+		return "", errNotHere("mplex has no GO_AWAY")
+	}
 	payload := generated(10000)
 	var open [3]stream
 	for i := range open {
@@ -314,4 +347,47 @@ func caseHold(d *dialer, n []int) (string, error) {
 		}
 	}
 	return fmt.Sprintf("\"reason\":%q", reason.Error()), nil
+}
+
+// caseSlow: the server does not read for so many milliseconds, until its library resets that stream; others go on.
+func caseSlow(d *dialer, n []int) (string, error) {
+	if mux == "yamux" {
+		return "", errNotHere("a slow reader of yamux holds up nobody")
+	}
+	payload := generated(100000)
+	other, err := start(d, opEcho)
+	if err == nil {
+		err = echoes(other, payload[:1000])
+	}
+	if err != nil {
+		return "", err
+	}
+	token := newToken()
+	s, err := start(d, opLazy, append(bytes.Clone(token), be64(uint64(n[0]))...)...)
+	if err == nil {
+		_, err = io.ReadFull(s, make([]byte, 1))
+	}
+	begin := time.Now()
+	for err == nil {
+		_, err = s.Write(payload)
+	}
+	held := time.Since(begin).Milliseconds()
+	if !isReset(err) {
+		return "", fmt.Errorf("not a reset: %w", err)
+	}
+	if held >= int64(n[0]) {
+		return "", errors.New("the slow reader was not reset while it was slow")
+	}
+	if err = echoes(other, payload[:1000]); err != nil {
+		return "", fmt.Errorf("beside a slow reader: %w", err)
+	}
+	other.done()
+	if err = echo(d, payload); err != nil {
+		return "", err
+	}
+	o, err := query(d, token)
+	if err == nil && o.kind != sawReset {
+		err = fmt.Errorf("the slow reader saw %c", o.kind)
+	}
+	return fmt.Sprintf("\"held_ms\":%d,\"read\":%d", held, o.total), err
 }

@@ -14,8 +14,12 @@ import (
 // What differs between the libraries.
 const (
 	library      = "go-yamux"
+	mux          = "yamux"
 	resetDrops   = true // a reset throws away what was not read
 	resetsAtOnce = true
+	endIsFinal   = false
+	forgetsEnded = false
+	losesBuffers = false
 )
 
 type muxer struct{ *yamux.Session }
@@ -54,6 +58,10 @@ func (m *muxer) accept() (stream, error) {
 		return nil, err
 	}
 	return &muxed{s}, nil
+}
+
+func (m *muxer) openNamed(string) (stream, error) {
+	return nil, errNotHere("streams of yamux have no names")
 }
 
 func (m *muxer) ping() error {

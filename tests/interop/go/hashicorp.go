@@ -15,8 +15,12 @@ import (
 // What differs between the libraries.
 const (
 	library      = "hashicorp"
+	mux          = "yamux"
 	resetDrops   = true  // a reset throws away what was not read
 	resetsAtOnce = false // see reset
+	endIsFinal   = false
+	forgetsEnded = false
+	losesBuffers = false
 )
 
 // The library has no call to reset a stream.  It sends RST for a stream that was closed and whose peer did not end
@@ -72,6 +76,10 @@ func (m *muxer) accept() (stream, error) {
 		return nil, err
 	}
 	return &muxed{s, m}, nil
+}
+
+func (m *muxer) openNamed(string) (stream, error) {
+	return nil, errNotHere("streams of yamux have no names")
 }
 
 func (m *muxer) ping() error {

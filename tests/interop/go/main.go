@@ -1,4 +1,4 @@
-// A yamux peer on one of two Go libraries, chosen by build tag: the command line of tests/interop/README.md.
+// A peer on one of three Go libraries, two of yamux and one of mplex, chosen by build tag: the command line of tests/interop/README.md.
 package main
 
 import (
@@ -22,6 +22,7 @@ type stream interface {
 // session is what the peer needs of a library's session; newSession of the adapter makes one.
 type session interface {
 	open() (stream, error)
+	openNamed(name string) (stream, error)
 	accept() (stream, error)
 	ping() error
 	goAway() error
@@ -37,6 +38,8 @@ type options struct {
 	chunk        int // bytes given to one write call, 0: all in one
 	openTimeout  time.Duration
 	closeTimeout time.Duration
+	slow         time.Duration // for a reader that holds up the others
+	apart        bool          // each state of resets on a connection of its own
 	rest         []string
 }
 
@@ -66,6 +69,8 @@ func (o *options) set(name, value string) error {
 		o.openTimeout = time.Duration(n) * time.Millisecond
 	case "--close-timeout-ms":
 		o.closeTimeout = time.Duration(n) * time.Millisecond
+	case "--slow-ms":
+		o.slow = time.Duration(n) * time.Millisecond
 	default:
 		return errors.New("unknown option " + name)
 	}
@@ -73,8 +78,12 @@ func (o *options) set(name, value string) error {
 }
 
 func parse(words []string) (options, error) {
-	o := options{chunk: 64 * 1024}
+	o := options{chunk: 64 * 1024, apart: losesBuffers}
 	for i := 0; i < len(words); i++ {
+		if words[i] == "--apart" {
+			o.apart = true
+			continue
+		}
 		if len(words[i]) < 3 || words[i][:2] != "--" {
 			o.rest = append(o.rest, words[i])
 			continue

@@ -162,13 +162,28 @@ func (v *server) handleNoted(s stream, what byte) error {
 			o.kind = sawReset
 		}
 		v.put(token, o)
+	case opLazy:
+		ms, err := number(s)
+		if err == nil {
+			_, err = s.Write([]byte("k"))
+		}
+		if err != nil {
+			return err
+		}
+		time.Sleep(time.Duration(ms) * time.Millisecond)
+		o := outcome{kind: sawEnd}
+		if o.total, err = drain(s); err != nil {
+			o.kind = sawReset
+		}
+		v.put(token, o)
+		return err
 	case opState:
 		var state [1]byte
 		if _, err = io.ReadFull(s, state[:]); err != nil {
 			return err
 		}
 		o := outcome{sawReset, resetIn(s, state[0])}
-		if state[0] == stateTheirEnd && !resetsAtOnce {
+		if (state[0] == stateTheirEnd && !resetsAtOnce) || (state[0] == stateOwnEnd && endIsFinal) {
 			o.kind = sawEnd
 		}
 		err = s.reset()

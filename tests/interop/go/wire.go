@@ -24,6 +24,7 @@ const (
 	opCross    = 'C'
 	opGoAway   = 'Y'
 	opOpen     = 'D'
+	opLazy     = 'L'
 )
 
 // How a watched stream ended.

@@ -2,10 +2,10 @@
 import { createHash } from 'node:crypto'
 import { open } from 'node:fs/promises'
 import { ascii, be64, ENDED, Generator, PIECE } from './wire.js'
-import { nap, Session, within } from './link.js'
+import { libraries, nap, NotHere, Session, within } from './link.js'
 import { generate } from './serve.js'
 import { bench } from './bench.js'
-import { caseReply, caseReset, caseResets } from './resets.js'
+import { caseReply, caseReset, caseResets, caseSlow } from './resets.js'
 import { check, echo, exchange, newToken, noted, start, streamsThere } from './ask.js'
 
 const payload = new Generator().bytes(100000)
@@ -141,9 +141,10 @@ async function murmur (session, on) {
 }
 
 async function casePings (at, count) {
+	at.session.needsYamux('ping')
 	const on = { going: true }
 	const echoes = Array.from({ length: 4 }, () => murmur(at.session, on))
-	await eachOf(Number(count), 16, () => within(10000, 'a ping', at.session.muxer.ping()))
+	await eachOf(Number(count), 16, () => within(10000, 'a ping', at.session.ping()))
 	on.going = false
 	await Promise.all(echoes)
 	await echo(at.session, payload)
@@ -156,10 +157,10 @@ async function caseCross (at, streams, length) {
 	const on = { going: true }
 	const pings = (async () => {
 		for (let asked = 0; ; asked++) {
-			if (!on.going) {
+			if (!on.going || at.session.mux === 'mplex') {
 				return asked
 			}
-			await at.session.muxer.ping()
+			await at.session.ping()
 		}
 	})()
 	await Promise.all(Array.from({ length: Number(streams) }, async () => {
@@ -227,6 +228,7 @@ async function ours (at) {
 async function caseGoaway (at, which) {
 	const out = {}
 	if (which !== 'ours') {
+		at.session.needsYamux('GO_AWAY')
 		out.read = await theirs(at)
 	}
 	if (which !== 'theirs') {
@@ -257,6 +259,11 @@ async function caseHold (at, count) {
 	return { reason: at.session.reason() }
 }
 
+// Every stream of mplex has one of the library's, its number with a letter.
+function caseNames () {
+	throw new NotHere('the library names its streams itself')
+}
+
 const cases = {
 	file: [caseFile, 1],
 	fetch: [caseFetch, 1],
@@ -273,6 +280,8 @@ const cases = {
 	goaway: [caseGoaway, 0, 1],
 	opens: [caseOpens, 1],
 	hold: [caseHold, 1],
+	slow: [caseSlow, 1],
+	names: [caseNames, 0],
 	bench: [bench, 3]
 }
 
@@ -284,6 +293,6 @@ export async function dial (address, options, words) {
 	const session = await Session.dial(address, options)
 	const from = Date.now()
 	const said = await run({ session, address, options }, ...words.slice(1))
-	process.stdout.write(`${JSON.stringify({ peer: 'js', case: words[0], ms: Date.now() - from, ...said })}\n`)
+	process.stdout.write(`${JSON.stringify({ peer: libraries[options.mux], case: words[0], ms: Date.now() - from, ...said })}\n`)
 	await session.close(options.closeTimeoutMs).catch(() => {})
 }

@@ -1,4 +1,5 @@
 // What lies under and over the library: a TCP socket as the connection it wants, and streams as calls that wait.
+import { mplex } from '@libp2p/mplex'
 import { AbstractMultiaddrConnection } from '@libp2p/utils'
 import { yamux } from '@libp2p/yamux'
 import { connect } from 'node:net'
@@ -61,6 +62,17 @@ class Tcp extends AbstractMultiaddrConnection {
 
 	sendResume () {
 		this.socket.resume()
+	}
+}
+
+// A transport that takes everything at once drains within the turn, and who only writes would keep the turn for ever.
+const TURN_MS = 5
+let turn = 0 // when the turn at hand began, as far as known
+
+async function turns () {
+	if (performance.now() - turn > TURN_MS) {
+		await new Promise((resolve) => setImmediate(resolve))
+		turn = performance.now()
 	}
 }
 
@@ -179,6 +191,18 @@ export class Bytes {
 		return Buffer.concat(all)
 	}
 
+	// Reads nothing for a while: what comes stays with the library, which aborts the stream, and ends the while, when that
+	// is too much.
+	async pause (ms) {
+		this.stream.pause()
+		for (const until = Date.now() + ms; Date.now() < until && this.error === undefined;) {
+			await nap(10)
+		}
+		if (this.error === undefined) {
+			this.stream.resume()
+		}
+	}
+
 	// In calls of at most chunk bytes (0: one). Returns when the library wants more or, at last, has it all.
 	// Its own onDrain() stays settled after the first time, hence the event.
 	async write (bytes, chunk = 0) {
@@ -187,6 +211,7 @@ export class Bytes {
 			const piece = step < bytes.byteLength ? bytes.subarray(at, at + step) : bytes
 			if (!this.stream.send(piece)) {
 				await this.writable()
+				await turns()
 			}
 		}
 	}
@@ -224,13 +249,27 @@ export class Bytes {
 	}
 }
 
-// A session: the library's defaults, except for the window where one is given. That is the window a stream may grow
-// to: the first one is not announced by the library, hence not ours to choose.
+// A case that cannot be expressed: exit 77.
+export class NotHere extends Error {}
+
+// How many openings a second, and frames for streams that are gone, the mplex takes from a peer. Its default is 5, which
+// no case here could live with: it counts every opening.
+const MPLEX_OPENINGS = 1e9
+
+// The library's defaults, except for the window where one is given. That is the window a stream may grow to: the first
+// one is not announced by the library, hence not ours to choose.
+const muxers = {
+	yamux: ({ window }) => yamux(window > 0 ? { streamOptions: { maxStreamWindowSize: Math.max(window, 262144) } } : {}),
+	mplex: () => mplex({ disconnectThreshold: MPLEX_OPENINGS })
+}
+
+export const libraries = { yamux: 'js', mplex: 'js-mplex' }
+
 export class Session {
 	constructor (socket, options, onStream) {
 		this.tcp = new Tcp(socket, options.role)
-		const init = options.window > 0 ? { streamOptions: { maxStreamWindowSize: Math.max(options.window, 262144) } } : {}
-		this.muxer = yamux(init)().createStreamMuxer(this.tcp)
+		this.mux = options.mux
+		this.muxer = muxers[options.mux](options)().createStreamMuxer(this.tcp)
 		this.muxer.addEventListener('stream', (event) => {
 			if (onStream === undefined) {
 				event.detail.abort(new Error('not a server'))
@@ -253,6 +292,18 @@ export class Session {
 
 	async open () {
 		return new Bytes(await this.muxer.createStream())
+	}
+
+	// For what only yamux has.
+	needsYamux (what) {
+		if (this.mux !== 'yamux') {
+			throw new NotHere(`${this.mux} has no ${what}`)
+		}
+	}
+
+	async ping () {
+		this.needsYamux('ping')
+		await this.muxer.ping()
 	}
 
 	// FINs, what was written, GO_AWAY, and the end of the connection.

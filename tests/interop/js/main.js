@@ -1,24 +1,31 @@
-// A yamux peer on the library of js-libp2p: the command line of tests/interop/README.md.
+// A peer on the libraries of js-libp2p, its yamux or its mplex: the command line of tests/interop/README.md.
 import { dial } from './dial.js'
 import { serve } from './serve.js'
 import { pair } from './bench.js'
+import { libraries, NotHere } from './link.js'
 import { PIECE } from './wire.js'
 
 const usage = 'usage: peer serve HOST:PORT | dial HOST:PORT CASE [ARG...] | pair STREAMS WRITE SECONDS'
 
-// Options may stand anywhere. The library acknowledges by itself, so --open-timeout-ms is only taken.
+// Options may stand anywhere. The library acknowledges by itself and waits for no reader, so --open-timeout-ms and
+// --slow-ms are only taken.
 function parse (words) {
-	const options = { role: '', chunk: PIECE, window: 0, openTimeoutMs: 0, closeTimeoutMs: 5000 }
+	const options = { role: '', mux: 'yamux', chunk: PIECE, window: 0, openTimeoutMs: 0, closeTimeoutMs: 5000, slowMs: 0, apart: false }
 	const numbers = {
 		'--chunk': 'chunk',
 		'--window': 'window',
 		'--open-timeout-ms': 'openTimeoutMs',
-		'--close-timeout-ms': 'closeTimeoutMs'
+		'--close-timeout-ms': 'closeTimeoutMs',
+		'--slow-ms': 'slowMs'
 	}
 	const rest = []
 	for (let i = 0; i < words.length; i++) {
 		if (words[i] === '--role' && ['client', 'server'].includes(words[i + 1])) {
 			options.role = words[++i]
+		} else if (words[i] === '--mux' && words[i + 1] in libraries) {
+			options.mux = words[++i]
+		} else if (words[i] === '--apart') {
+			options.apart = true
 		} else if (words[i] in numbers && /^[0-9]+$/.test(words[i + 1])) {
 			options[numbers[words[i]]] = Number(words[++i])
 		} else if (words[i].startsWith('--')) {
@@ -37,13 +44,17 @@ async function run () {
 	} else if (rest.length >= 3 && rest[0] === 'dial') {
 		await dial(rest[1], { ...options, role: options.role || 'client' }, rest.slice(2))
 	} else if (rest.length === 4 && rest[0] === 'pair') {
-		await pair(rest.slice(1))
+		await pair(options.mux, rest.slice(1))
 	} else {
 		throw new Error(usage)
 	}
 }
 
 run().then(() => process.exit(0), (err) => {
+	if (err instanceof NotHere) {
+		process.stderr.write(`${err.message}\n`)
+		process.exit(77)
+	}
 	process.stderr.write(`js peer: ${err?.message ?? err?.type ?? err}\n`)
 	process.exit(1)
 })

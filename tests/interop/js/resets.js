@@ -1,6 +1,6 @@
 // The cases about resets, by either side and in every state of a stream.
 import { ascii, be64, Generator, PIECE, WAS_RESET } from './wire.js'
-import { nap, within } from './link.js'
+import { nap, NotHere, Session, within } from './link.js'
 import { check, echo, newToken, noted, start, streamsThere } from './ask.js'
 
 const LIMIT_MS = 10000 // for a reset to come; that of hashicorp/yamux waits for its close timeout
@@ -99,15 +99,22 @@ async function their (at, state) {
 	}
 }
 
+// One state, and an echo behind it.
+async function inState (at, name, run) {
+	const own = at.options.apart ? { ...at, session: await Session.dial(at.address, at.options) } : at
+	await run(own).catch((err) => { throw new Error(`${name}: ${err.message}`) })
+	await echo(own.session, ascii('alive')).catch((err) => { throw new Error(`after ${name}: ${err.message}`) })
+	if (own !== at) {
+		await own.session.close(at.options.closeTimeoutMs).catch(() => {})
+	}
+}
+
 export async function caseResets (at) {
 	for (const [state, make] of Object.entries(mine)) {
-		const s = await make(at)
-		s.reset()
-		await echo(at.session, ascii('alive')).catch((err) => { throw new Error(`${state}: ${err.message}`) })
+		await inState(at, state, async (own) => { (await make(own)).reset() })
 	}
 	for (let state = 0; state < 6; state++) {
-		await their(at, state).catch((err) => { throw new Error(`X ${state}: ${err.message}`) })
-		await echo(at.session, ascii('alive')).catch((err) => { throw new Error(`after X ${state}: ${err.message}`) })
+		await inState(at, `X ${state}`, (own) => their(own, state))
 	}
 	return { left: await streamsThere(at.session) }
 }
@@ -119,4 +126,36 @@ export async function caseReply (at) {
 	check(want.equals(Buffer.from(await within(LIMIT_MS, 'the bytes before a reset', s.exactly(n)))), 'the bytes differ')
 	await untilOver(s)
 	return { bytes: n, reset: s.wasReset() }
+}
+
+// The server does not read for so many milliseconds, until its library resets that stream; the others go on.
+export async function caseSlow (at, ms) {
+	if (at.session.mux === 'yamux') {
+		throw new NotHere('a slow reader of yamux holds up nobody')
+	}
+	const bytes = new Generator().bytes(1000)
+	const other = await start(at.session, 'E', bytes)
+	check(Buffer.from(await other.exactly(1000)).equals(Buffer.from(bytes)), 'the echo differs')
+	const token = newToken()
+	const s = await start(at.session, 'L', Buffer.concat([token, be64(Number(ms))]))
+	await s.exactly(1)
+	const from = Date.now()
+	const piece = Buffer.alloc(PIECE, 0x5a)
+	try {
+		while (Date.now() < from + Number(ms)) {
+			await s.write(piece)
+			await nap(0)
+		}
+	} catch (err) {
+		check(s.wasReset(), `not a reset: ${err.message}`)
+	}
+	const held = Date.now() - from
+	check(s.wasReset(), 'the slow reader was not reset while it was slow')
+	await other.write(bytes)
+	check(Buffer.from(await other.exactly(1000)).equals(Buffer.from(bytes)), 'the echo beside a slow reader differs')
+	await other.end()
+	await echo(at.session, bytes)
+	const saw = await noted(at.session, token)
+	check(saw.kind === WAS_RESET, `the slow reader saw ${saw.kind}`)
+	return { held_ms: held, read: saw.total }
 }

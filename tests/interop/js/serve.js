@@ -154,6 +154,15 @@ async function request (s, what, at) {
 			ledger.put(token, saw.kind, saw.total)
 			break
 		}
+		case 'L': {
+			const token = await s.exactly(8)
+			const ms = number(await s.exactly(8))
+			await s.write(ascii('k'))
+			await s.pause(ms)
+			const saw = await outcome(s)
+			ledger.put(token, saw.kind, saw.total)
+			return saw.kind !== ENDED
+		}
 		case 'A':
 			await generate(s, number(await s.exactly(8)), PIECE)
 			await s.flushed()
