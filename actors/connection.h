@@ -34,6 +34,9 @@ enum rva_conn_state {
 #define RVA_CONN_FREE     32u
 #define RVA_CONN_CLOSE    64u
 
+#define RVA_COPY_BELOW \
+	2048u /* a received body below this is copied so that it does not pin a slab */
+
 #define RVA_GATHER_FIRST 65536u /* the first bytes on a transport whose speed is not known yet */
 
 struct reeve_conn {
@@ -86,6 +89,7 @@ struct reeve_conn {
 	struct reeve_conn *next, **pprev; /* register, under its lock */
 	/* rings: producer and consumer are this worker (home placement) */
 	struct rvq_ring down, up, to_ctl, from_ctl;
+	struct rv_event run; /* bytes on their way to down that the next may join; st NULL: none */
 	struct rv_event down_slots[RVA_DOWN];
 	struct rva_up up_slots[RVA_UP];
 	struct rva_ctlmsg to_ctl_slots[RVA_CTL], from_ctl_slots[RVA_CTL];

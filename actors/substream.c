@@ -11,8 +11,6 @@
 #include "lib/alloc.h"
 #include "lib/check.h"
 
-#define COPY_BELOW 2048u /* a received body below this is copied so that it does not pin a slab */
-
 /* --- messages to the connection --- */
 
 static void
@@ -131,7 +129,7 @@ take_data(struct reeve_stream *s, const struct rv_event *ev)
 	}
 	if (s->closed || len == 0 || (s->stopped && !early))
 		return; /* discarded; the engine withholds the credit */
-	if (ev->n < COPY_BELOW || rva_conn_pinned_hard(c)) {
+	if (ev->n < RVA_COPY_BELOW || rva_conn_pinned_hard(c)) {
 		rc = rv_chain_copy(&s->in, c->w->pool, c->budget, slab->data + off, len);
 		rvq_counter_add(&c->copied_in, len);
 	} else {
