@@ -86,10 +86,9 @@ growing(const struct rv_mplex *x, int level)
 /* At a bound of held memory a stream may go on when nothing is waiting to be read: so a connection lives on behind
  * handles that the application forgot. */
 uint32_t
-rv_mplex_room(const struct rv_mplex *x, const struct rv_stream *st)
+rv_mplex_room(const struct rv_mplex *x, const struct rv_stream *st, int level)
 {
 	const reeve_cfg_t *c = &x->m.e.cfg.user;
-	int level = rv_mux_budget(&x->m);
 	uint64_t sum = growing(x, level), room;
 
 	if (sum >= c->max_recv || st->unread >= c->max_window || (sum > 0 && level >= 3))
@@ -117,7 +116,7 @@ rv_mplex_recheck(struct rv_mplex *x)
 	if (!x->m.e.blocked)
 		return;
 	if (st != NULL && st->rx == RV_RX_OPEN &&
-	    (rv_mplex_room(x, st) == 0 ||
+	    (rv_mplex_room(x, st, rv_mux_budget(&x->m)) == 0 ||
 		(x->bound == RV_MP_STREAM &&
 		    st->unread > c->max_window - c->max_window / UNBLOCK) ||
 		(x->bound == RV_MP_CONN &&
@@ -135,7 +134,8 @@ rv_mplex_slow(struct rv_mplex *x, struct rv_stream *st)
 	st->events |= 1u << RV_EV_SLOW;
 	rv_mux_note(m, st);
 	/* It has held up the others long enough: any room will do. */
-	if (m->body_st == NULL || m->body_st->rx != RV_RX_OPEN || rv_mplex_room(x, m->body_st) > 0)
+	if (m->body_st == NULL || m->body_st->rx != RV_RX_OPEN ||
+	    rv_mplex_room(x, m->body_st, rv_mux_budget(m)) > 0)
 		m->e.blocked = false;
 }
 
