@@ -87,12 +87,14 @@ next_transport(struct reeve_listener *l, struct rv_transport **t, struct rva_wor
 		rv_free(o->arena, o, sizeof(*o));
 		return 0;
 	}
+	if (l->drained)
+		return REEVE_EAGAIN;
 	do
 		fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	while (fd < 0 && only_that_one(errno));
+	l->drained = fd < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
 	if (fd < 0)
-		return errno == EAGAIN || errno == EWOULDBLOCK ? REEVE_EAGAIN
-							       : REEVE_ESYS_BASE - errno;
+		return l->drained ? REEVE_EAGAIN : REEVE_ESYS_BASE - errno;
 	rc = rv_fd_transport_ours(t, l->arena, fd, l->addr.kind == RV_ADDR_TCP);
 	if (rc < 0)
 		close(fd);
@@ -360,8 +362,10 @@ listener_on(struct rva_actor *a, struct rvq_node *n)
 	bits = rvq_bell_answer(&l->bell);
 	if (bits & RVA_L_STOP)
 		end(l);
-	else if (bits & RVA_L_READY)
+	else if (bits & RVA_L_READY) {
+		l->drained = false;
 		serve_accepts(l);
+	}
 	if (bits & RVA_L_FREE)
 		a->dead = true;
 }

@@ -40,6 +40,7 @@ struct reeve_listener {
 	struct rvq_gauge backlog;   /* mem: transports on their way to accept */
 	/* owner */
 	bool ended;
+	bool drained; /* nobody was there: the poller tells of the next */
 	struct rva_oplist accepts;
 	struct rva_timer timer;
 	struct rva_offer *offers, **offers_tail; /* mem: dialed, not accepted */
