@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -253,6 +254,28 @@ START_TEST(waker_makes_its_descriptor_readable_once_per_arming)
 }
 END_TEST
 
+/* A worker watches edges and never reads. */
+START_TEST(every_wake_is_an_edge)
+{
+	struct epoll_event ev = {.events = EPOLLIN | EPOLLET};
+	struct rvq_waker w;
+	int ep = epoll_create1(EPOLL_CLOEXEC);
+
+	ck_assert_int_eq(rvq_waker_init(&w), 0);
+	ck_assert_int_ge(ep, 0);
+	ck_assert_int_eq(epoll_ctl(ep, EPOLL_CTL_ADD, w.fd, &ev), 0);
+	ck_assert_int_eq(epoll_wait(ep, &ev, 1, 0), 0);
+	for (int i = 0; i < 3; i++) {
+		rvq_waker_arm(&w);
+		ck_assert(rvq_waker_wake(&w));
+		ck_assert_int_eq(epoll_wait(ep, &ev, 1, 5000), 1);
+		ck_assert_int_eq(epoll_wait(ep, &ev, 1, 0), 0);
+	}
+	close(ep);
+	rvq_waker_fini(&w);
+}
+END_TEST
+
 START_TEST(disarmed_waker_is_not_woken)
 {
 	struct rvq_waker w;
@@ -348,8 +371,9 @@ main(void)
 	    wait_on_another_parker_than_the_armed_does_not_sleep,
 	    wake_holds_though_another_thread_arms_after_it, disarm_leaves_another_thread_armed,
 	    signals_do_not_end_a_wait, every_sleeper_on_a_word_gets_every_wake,
-	    waker_makes_its_descriptor_readable_once_per_arming, disarmed_waker_is_not_woken,
-	    waker_without_descriptors_says_why, two_workers_never_lose_a_wake};
+	    waker_makes_its_descriptor_readable_once_per_arming, every_wake_is_an_edge,
+	    disarmed_waker_is_not_woken, waker_without_descriptors_says_why,
+	    two_workers_never_lose_a_wake};
 
 	return crew_run("parker", tests, sizeof(tests) / sizeof(tests[0]));
 }
