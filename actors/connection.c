@@ -25,6 +25,8 @@ sink_room(void *ctx)
 	struct reeve_conn *c = ctx;
 	unsigned down = rvq_ring_room(&c->down), ctl = rvq_ring_room(&c->to_ctl);
 
+	if (c->run.st != NULL) /* its place is taken */
+		down--;
 	ctl = ctl > CTL_RESERVE ? ctl - CTL_RESERVE : 0;
 	return down < ctl ? down : ctl;
 }
@@ -40,11 +42,53 @@ push_ctl(struct reeve_conn *c, const struct rva_ctlmsg *m)
 }
 
 static void
+push_down(struct reeve_conn *c, const struct rv_event *ev)
+{
+	(void)rva_down_push_spsc(&c->down, c->down_slots, ev);
+	rvq_counter_add(&c->messages, 1);
+}
+
+static void
+end_run(struct reeve_conn *c)
+{
+	if (c->run.st == NULL)
+		return;
+	push_down(c, &c->run);
+	c->run.st = NULL;
+}
+
+/* Small bodies of one stream in a row become one, where they are: moved over the header that was between them, which
+ * has been parsed.  Nobody else can see that part of the block yet. */
+static void
+on_data(struct reeve_conn *c, const struct rv_event *ev)
+{
+	struct rv_event *r = &c->run;
+
+	if (r->st == ev->st && r->slab == ev->slab && ev->n < RVA_COPY_BELOW) {
+		memmove(ev->slab->data + r->off + r->len, ev->slab->data + ev->off, ev->len);
+		r->len += ev->len;
+		r->n += ev->n;
+		rvq_counter_add(&c->copied_in, ev->len);
+		return;
+	}
+	end_run(c);
+	if (ev->n < RVA_COPY_BELOW)
+		*r = *ev;
+	else
+		push_down(c, ev);
+}
+
+static void
 sink_emit(void *ctx, const struct rv_event *ev)
 {
 	struct reeve_conn *c = ctx;
 	struct rva_ctlmsg m = {.n = ev->n};
 
+	if (ev->kind == RV_EV_DATA) {
+		on_data(c, ev);
+		return;
+	}
+	end_run(c);
 	switch (ev->kind) {
 	case RV_EV_OPEN:
 		m.kind = RVA_CTL_INBOUND;
@@ -65,8 +109,7 @@ sink_emit(void *ctx, const struct rv_event *ev)
 		m.kind = RVA_CTL_SLOT;
 		break;
 	default:
-		(void)rva_down_push_spsc(&c->down, c->down_slots, ev);
-		rvq_counter_add(&c->messages, 1);
+		push_down(c, ev);
 		return;
 	}
 	push_ctl(c, &m);
@@ -83,15 +126,23 @@ rva_conn_ready(struct reeve_conn *c)
 }
 
 void
-rva_conn_deliver(struct reeve_conn *c)
+rva_conn_hand_on(struct reeve_conn *c)
 {
 	struct rva_ctlmsg m;
 	struct rv_event ev;
 
+	end_run(c);
 	while (rva_ctlring_pop_spsc(&c->to_ctl, c->to_ctl_slots, &m))
 		rva_ctl_on(&c->ctl, &m);
 	while (rva_down_pop_spsc(&c->down, c->down_slots, &ev))
 		rva_stream_on((struct reeve_stream *)(void *)ev.st, &ev);
+}
+
+void
+rva_conn_deliver(struct reeve_conn *c)
+{
+	rva_conn_hand_on(c);
+	rva_stream_pump_fresh(c);
 }
 
 /* --- messages to the connection --- */
@@ -263,6 +314,13 @@ rva_conn_want_read(struct reeve_conn *c)
 	c->w->read_tail = &c->read_next;
 }
 
+void
+rva_conn_off_list(struct reeve_conn *c)
+{
+	if (c->freeing && !c->in_dirty && !c->in_read)
+		rva_ring(&c->actor, &c->bell, RVA_CONN_FREE);
+}
+
 static void
 on_ready(struct rva_source *s, int events)
 {
@@ -429,11 +487,8 @@ conn_on(struct rva_actor *a, struct rvq_node *n)
 
 	(void)n; /* nothing but the bell is ever posted */
 	if (bits & RVA_CONN_FREE) {
-		if (c->in_dirty ||
-		    c->in_read) /* still on a list of the worker: after the next pass */
-			rva_ring(a, &c->bell, RVA_CONN_FREE);
-		else
-			a->dead = true;
+		c->freeing = true;
+		a->dead = !c->in_dirty && !c->in_read; /* else see rva_conn_off_list */
 	}
 	if (c->state == RVA_CONN_ENDED)
 		return;

@@ -34,6 +34,9 @@ enum rva_conn_state {
 #define RVA_CONN_FREE     32u
 #define RVA_CONN_CLOSE    64u
 
+#define RVA_COPY_BELOW \
+	2048u /* a received body below this is copied so that it does not pin a slab */
+
 #define RVA_GATHER_FIRST 65536u /* the first bytes on a transport whose speed is not known yet */
 
 struct reeve_conn {
@@ -60,6 +63,7 @@ struct reeve_conn {
 	/* owner */
 	enum rva_conn_state state;
 	bool readable, writable, hup, in_dirty, in_read, paused;
+	bool freeing;                  /* nobody has a reference any more */
 	bool peer_leaves, hard_goaway; /* the peer sent GO_AWAY; with a code */
 	struct rv_engine
 	    *engine; /* what reads and writes now: first the handshake, if there is one */
@@ -80,10 +84,12 @@ struct reeve_conn {
 	bool starved;    /* no memory to send with: tried again a little later */
 	uint64_t close_deadline, stall_deadline, linger_deadline;
 	struct reeve_conn *dirty_next, *read_next;
+	struct reeve_stream *fresh; /* got bytes in this delivery, not pumped yet */
 	struct rvq_counter reads, writes, copied_in, stalls, messages;
 	struct reeve_conn *next, **pprev; /* register, under its lock */
 	/* rings: producer and consumer are this worker (home placement) */
 	struct rvq_ring down, up, to_ctl, from_ctl;
+	struct rv_event run; /* bytes on their way to down that the next may join; st NULL: none */
 	struct rv_event down_slots[RVA_DOWN];
 	struct rva_up up_slots[RVA_UP];
 	struct rva_ctlmsg to_ctl_slots[RVA_CTL], from_ctl_slots[RVA_CTL];
@@ -103,6 +109,7 @@ extern const struct rva_actor_ops rva_conn_ops;
 /* What an upgrade hands over: see upgrader.h. */
 struct rva_conn_args {
 	reeve_rt_t *rt;
+	struct rva_worker *home; /* NULL: wherever there is room */
 	struct rv_transport *transport;
 	int role;
 	const reeve_cfg_t *cfg;
@@ -116,12 +123,15 @@ void rva_conn_unref(struct reeve_conn *c); /* any thread */
 /* All below: owner. */
 void rva_conn_dirty(struct reeve_conn *c);     /* flush me before the next wait */
 void rva_conn_want_read(struct reeve_conn *c); /* read me in the next pass */
-void rva_conn_read(struct reeve_conn *c);      /* connection_rx.c: one budgeted read turn */
-void rva_conn_flush(struct reeve_conn *c);     /* connection_tx.c: rings in, frames out */
+void rva_conn_off_list(struct reeve_conn
+	*c); /* an ended one has left a list of the worker's: free it now if it waited for that */
+void rva_conn_read(struct reeve_conn *c);  /* connection_rx.c: one budgeted read turn */
+void rva_conn_flush(struct reeve_conn *c); /* connection_tx.c: rings in, frames out */
 void rva_conn_last_words(
     struct reeve_conn *c);                  /* after a violation: one attempt to send the GO_AWAY */
 void rva_conn_absorb(struct reeve_conn *c); /* drain the rings that lead to the connection */
 void rva_conn_deliver(struct reeve_conn *c); /* drain the rings that lead away from it */
+void rva_conn_hand_on(struct reeve_conn *c); /* the same, but readers are not told of bytes yet */
 void rva_conn_up(struct reeve_conn *c, const struct rva_up *m);       /* a substream's message */
 void rva_conn_tell(struct reeve_conn *c, const struct rva_ctlmsg *m); /* the controller's message */
 void rva_conn_end(struct reeve_conn *c, int rc, uint32_t by,

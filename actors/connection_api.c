@@ -128,9 +128,11 @@ reeve_conn_destroy(reeve_conn_t *c)
 
 	if (c == NULL)
 		return;
-	(void)reeve_abort(&c->ctl, REEVE_ECLOSED);
-	if (rva_rt_may_wait(c->rt))
-		(void)ask(&c->ctl, RVA_MSG_CLOSED, -1, &out);
+	if (rvq_cell32_get(&c->ctl.over) == 0) {
+		(void)reeve_abort(&c->ctl, REEVE_ECLOSED);
+		if (rva_rt_may_wait(c->rt))
+			(void)ask(&c->ctl, RVA_MSG_CLOSED, -1, &out);
+	}
 	rva_ctl_unkeep(&c->ctl);
 }
 

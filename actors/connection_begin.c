@@ -103,7 +103,7 @@ rva_conn_create(struct reeve_conn **out, const struct rva_conn_args *args)
 	memset(c, 0, sizeof(*c));
 	c->rt = args->rt;
 	c->arena = args->rt->arena;
-	c->w = rva_rt_place(args->rt);
+	c->w = args->home != NULL ? args->home : rva_rt_place(args->rt);
 	c->cfg = cfg;
 	c->role = args->role;
 	c->gather_limit = RVA_GATHER_FIRST;

@@ -10,11 +10,14 @@
 #include <errno.h>
 #include <string.h>
 
+#include "actors/substream.h"
+
 #define READ_BUDGET \
 	(256u * 1024)  /* bytes of one turn: a heavy connection does not starve a light one */
 #define SLAB_MIN 16384 /* a slab with less room left is not filled any further */
 
-/* Parse bytes [off, off + len) of s, delivering whenever the rings are full.  False: the connection has ended. */
+/* Parse bytes [off, off + len) of s, delivering whenever the rings are full; readers are told when all is parsed.
+ * False: the connection has ended. */
 static bool
 parse(struct reeve_conn *c, struct rv_slab *s, uint32_t off, uint32_t len)
 {
@@ -22,7 +25,7 @@ parse(struct reeve_conn *c, struct rv_slab *s, uint32_t off, uint32_t len)
 
 	while (len > 0) {
 		n = c->engine->ops->feed(c->engine, s, off, len, c->w->now);
-		rva_conn_deliver(c);
+		rva_conn_hand_on(c);
 		if (c->state == RVA_CONN_ENDED)
 			return false;
 		if (n < 0) {
@@ -49,6 +52,7 @@ parse(struct reeve_conn *c, struct rv_slab *s, uint32_t off, uint32_t len)
 			break;
 		}
 	}
+	rva_stream_pump_fresh(c);
 	return true;
 }
 
@@ -223,8 +227,10 @@ rva_conn_read(struct reeve_conn *c)
 	uint32_t got = 0;
 	int n = 0;
 
-	if (c->state == RVA_CONN_ENDED)
+	if (c->state == RVA_CONN_ENDED) {
+		rva_conn_off_list(c);
 		return;
+	}
 	if (c->held != NULL && !c->engine->blocked && !parse_held(c))
 		return;
 	if (c->held == NULL && c->unread.head != NULL && !read_ahead(c))

@@ -191,8 +191,10 @@ rva_conn_flush(struct reeve_conn *c)
 {
 	unsigned rounds = 0;
 
-	if (c->state == RVA_CONN_ENDED)
+	if (c->state == RVA_CONN_ENDED) {
+		rva_conn_off_list(c);
 		return;
+	}
 	do {
 		rva_conn_absorb(c);
 		(void)c->engine->ops->notify(c->engine);

@@ -189,6 +189,7 @@ on_pong(struct reeve_ctl *k, uint64_t rtt)
 static void
 on_ended(struct reeve_ctl *k)
 {
+	struct rva_oplist closes;
 	reeve_op_t *op;
 
 	k->ended = true;
@@ -200,7 +201,16 @@ on_ended(struct reeve_ctl *k)
 	rva_oplist_fail(&k->pings, ended_rc(k));
 	rva_oplist_fail(&k->pings_sent, ended_rc(k));
 	rva_oplist_fail(&k->readies, ended_rc(k));
-	while ((op = rva_oplist_pop(&k->closers)) != NULL)
+	rva_oplist_init(&closes);
+	while ((op = rva_oplist_pop(&k->closers)) != NULL) {
+		if (rva_op(op)->msg.kind == RVA_MSG_CLOSE)
+			rva_oplist_push(&closes, op);
+		else
+			answer_end(k, op);
+	}
+	/* Now nothing of the application's is called any more, and who has closed may destroy without asking again. */
+	rvq_cell32_put(&k->over, 1);
+	while ((op = rva_oplist_pop(&closes)) != NULL)
 		answer_end(k, op);
 	if (rvq_ref_count(&k->keep) == 0)
 		refuse_queue(k);

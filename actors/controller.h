@@ -21,6 +21,7 @@ struct reeve_ctl {
 	struct rvq_bell bell;
 	struct reeve_conn *conn; /* immutable */
 	struct rvq_ref keep;     /* any thread: controller references and streams with handles */
+	struct rvq_cell32 over;  /* any thread: whoever waited for the end has been told */
 	/* owner */
 	bool ended;
 	bool opening;      /* an OPEN is with the connection */

@@ -32,6 +32,7 @@ struct rva_dial {
 	bool has_cfg;
 	reeve_op_t *op; /* NULL: answered */
 	int fd;
+	bool polled;
 	reeve_conn_t *c; /* in its handshake, which ready waits for */
 	reeve_op_t ready;
 	struct rvq_cell32 told;         /* ready has completed */
@@ -53,7 +54,8 @@ finish(struct rva_dial *d, int rc, reeve_conn_t *c)
 	}
 	rva_timer_clear(&d->w->wheel, &d->timer);
 	if (d->fd >= 0) {
-		rva_poller_remove(&d->w->poller, d->fd);
+		if (d->polled)
+			rva_poller_remove(&d->w->poller, d->fd);
 		close(d->fd);
 		d->fd = -1;
 	}
@@ -141,14 +143,16 @@ static void
 established(struct rva_dial *d)
 {
 	struct rva_upgrade up = {
-	    .rt = d->rt, .role = REEVE_DIALER, .cfg = d->has_cfg ? &d->cfg : NULL};
+	    .rt = d->rt, .home = d->w, .role = REEVE_DIALER, .cfg = d->has_cfg ? &d->cfg : NULL};
 	reeve_conn_t *c = NULL;
 	int rc;
 
 	if (d->cfg.upgrade == NULL && !rva_op_claim(d->op))
 		return; /* being cancelled: its message ends the attempt */
-	rva_poller_remove(&d->w->poller, d->fd);
-	rc = rv_fd_transport(&up.transport, d->rt->arena, d->fd);
+	if (d->polled)
+		rva_poller_remove(&d->w->poller, d->fd);
+	d->polled = false;
+	rc = rv_fd_transport_ours(&up.transport, d->rt->arena, d->fd, d->addr.kind == RV_ADDR_TCP);
 	if (rc == 0) {
 		rc = rva_upgrade(&c, &up);
 		if (rc < 0)
@@ -159,35 +163,50 @@ established(struct rva_dial *d)
 	over(d, rc, c);
 }
 
+static bool
+is_connected(const struct rva_dial *d)
+{
+	struct sockaddr_storage sa;
+	socklen_t salen = sizeof(sa);
+
+	return getpeername(d->fd, (struct sockaddr *)&sa, &salen) == 0;
+}
+
 static void
 check(struct rva_dial *d)
 {
 	int err = 0;
 	socklen_t len = sizeof(err);
-	struct sockaddr_storage sa;
-	socklen_t salen = sizeof(sa);
 
 	if (getsockopt(d->fd, SOL_SOCKET, SO_ERROR, &err, &len) < 0)
 		err = errno;
 	if (err != 0)
 		fail(d, REEVE_ESYS_BASE - err);
-	else if (getpeername(d->fd, (struct sockaddr *)&sa, &salen) == 0)
+	else if (is_connected(d))
 		established(d);
 	/* else: not connected yet, another edge will come */
 }
 
+struct offer {
+	struct rva_dial *d;
+	struct rv_transport *t;
+};
+
 static int
 offer(struct reeve_listener *l, void *arg)
 {
-	return rva_listener_offer(l, arg);
+	struct offer *o = arg;
+
+	return rva_listener_offer(l, o->t, l->rt == o->d->rt ? o->d->w : NULL);
 }
 
 static void
 dial_memory(struct rva_dial *d)
 {
 	struct rva_upgrade up = {
-	    .rt = d->rt, .role = REEVE_DIALER, .cfg = d->has_cfg ? &d->cfg : NULL};
+	    .rt = d->rt, .home = d->w, .role = REEVE_DIALER, .cfg = d->has_cfg ? &d->cfg : NULL};
 	struct rv_transport *t[2];
+	struct offer o = {.d = d};
 	reeve_conn_t *c = NULL;
 	int rc;
 
@@ -195,7 +214,8 @@ dial_memory(struct rva_dial *d)
 		return;
 	rc = rva_memory_pipe(t, d->rt->arena, RVA_MEMORY_BYTES);
 	if (rc == 0) {
-		rc = rva_memory_find(d->addr.name, offer, t[1]);
+		o.t = t[1];
+		rc = rva_memory_find(d->addr.name, offer, &o);
 		if (rc < 0) {
 			t[1]->ops->close(t[1]);
 		} else {
@@ -227,7 +247,8 @@ begin(struct rva_dial *d)
 		fail(d, REEVE_ESYS_BASE - errno);
 		return;
 	}
-	if (rc == 0) {
+	/* Within one machine a connection is there when connect returns, though it says that it is not. */
+	if (rc == 0 || is_connected(d)) {
 		established(d);
 		return;
 	}
@@ -237,6 +258,7 @@ begin(struct rva_dial *d)
 		d->next->pprev = &d->next;
 	d->w->dials = d;
 	rc = rva_poller_add(&d->w->poller, d->fd, &d->source);
+	d->polled = rc == 0;
 	if (rc < 0)
 		fail(d, rc);
 	else if (rva_op(d->op)->deadline != UINT64_MAX)
@@ -307,10 +329,33 @@ dial_free(struct rva_actor *a)
 {
 	struct rva_dial *d = rva_container(a, struct rva_dial, actor);
 
+	rvq_gauge_sub(&d->w->connections, 1);
 	rv_free(d->rt->arena, d, sizeof(*d));
 }
 
 static const struct rva_actor_ops dial_ops = {dial_on, dial_free};
+
+static int
+near_listener(struct reeve_listener *l, void *arg)
+{
+	struct rva_dial *d = arg;
+
+	if (l->rt == d->rt &&
+	    rvq_gauge_get(&l->w->connections) <= rvq_gauge_get(&d->w->connections))
+		d->w = l->w;
+	return 0;
+}
+
+/* Where there is room; a memory pipe where its listener is if there is as much: what its ends say to each other then
+ * wakes nobody. */
+static void
+place(struct rva_dial *d)
+{
+	d->w = rva_rt_place(d->rt);
+	if (d->addr.kind == RV_ADDR_MEM)
+		(void)rva_memory_find(d->addr.name, near_listener, d);
+	rvq_gauge_add(&d->w->connections, 1);
+}
 
 static void
 start_dial(reeve_rt_t *rt, const struct rv_addr *addr, const reeve_cfg_t *cfg, reeve_op_t *op)
@@ -322,8 +367,8 @@ start_dial(reeve_rt_t *rt, const struct rv_addr *addr, const reeve_cfg_t *cfg, r
 		return;
 	}
 	d->rt = rt;
-	d->w = rva_rt_place(rt);
 	d->addr = *addr;
+	place(d);
 	d->fd = -1;
 	d->op = op;
 	if (cfg != NULL) {

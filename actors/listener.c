@@ -67,9 +67,10 @@ only_that_one(int err)
 	}
 }
 
-/* The next transport, or an error; REEVE_EAGAIN: nobody is there. */
+/* The next transport, or an error; REEVE_EAGAIN: nobody is there.  *home: where its connection has to live, or as it
+ * was. */
 static int
-next_transport(struct reeve_listener *l, struct rv_transport **t)
+next_transport(struct reeve_listener *l, struct rv_transport **t, struct rva_worker **home)
 {
 	struct rva_offer *o = l->offers;
 	int fd, rc;
@@ -82,16 +83,19 @@ next_transport(struct reeve_listener *l, struct rv_transport **t)
 			l->offers_tail = &l->offers;
 		rvq_gauge_sub(&l->backlog, 1);
 		*t = o->transport;
+		*home = o->home;
 		rv_free(o->arena, o, sizeof(*o));
 		return 0;
 	}
+	if (l->drained)
+		return REEVE_EAGAIN;
 	do
 		fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	while (fd < 0 && only_that_one(errno));
+	l->drained = fd < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
 	if (fd < 0)
-		return errno == EAGAIN || errno == EWOULDBLOCK ? REEVE_EAGAIN
-							       : REEVE_ESYS_BASE - errno;
-	rc = rv_fd_transport(t, l->arena, fd);
+		return l->drained ? REEVE_EAGAIN : REEVE_ESYS_BASE - errno;
+	rc = rv_fd_transport_ours(t, l->arena, fd, l->addr.kind == RV_ADDR_TCP);
 	if (rc < 0)
 		close(fd);
 	return rc;
@@ -101,7 +105,7 @@ static int
 next_connection(struct reeve_listener *l, reeve_conn_t **c)
 {
 	struct rva_upgrade up = {.rt = l->rt, .role = REEVE_LISTENER, .cfg = &l->cfg};
-	int rc = next_transport(l, &up.transport);
+	int rc = next_transport(l, &up.transport, &up.home);
 
 	if (rc < 0)
 		return rc;
@@ -356,13 +360,12 @@ listener_on(struct rva_actor *a, struct rvq_node *n)
 		return;
 	}
 	bits = rvq_bell_answer(&l->bell);
-	if ((bits & RVA_L_START) && l->fd >= 0 &&
-	    rva_poller_add(&l->w->poller, l->fd, &l->source) < 0)
-		bits |= RVA_L_STOP;
 	if (bits & RVA_L_STOP)
 		end(l);
-	else if (bits & RVA_L_READY)
+	else if (bits & RVA_L_READY) {
+		l->drained = false;
 		serve_accepts(l);
+	}
 	if (bits & RVA_L_FREE)
 		a->dead = true;
 }
@@ -492,7 +495,6 @@ reeve_listen(reeve_listener_t **out, reeve_rt_t *rt, const char *addr, const ree
 		return rc;
 	}
 	*out = l;
-	rva_ring(&l->actor, &l->bell, RVA_L_START);
 	return 0;
 }
 
@@ -567,7 +569,7 @@ reeve_listener_destroy(reeve_listener_t *l)
 }
 
 int
-rva_listener_offer(struct reeve_listener *l, struct rv_transport *t)
+rva_listener_offer(struct reeve_listener *l, struct rv_transport *t, struct rva_worker *home)
 {
 	struct rva_offer *o;
 
@@ -577,6 +579,7 @@ rva_listener_offer(struct reeve_listener *l, struct rv_transport *t)
 	REEVE_REQUIRE(o != NULL, REEVE_ENOMEM);
 	o->msg.kind = MSG_OFFER;
 	o->transport = t;
+	o->home = home;
 	o->arena = l->arena;
 	rvq_gauge_add(&l->backlog, 1);
 	rvq_ref_get(&l->refs);

@@ -16,7 +16,6 @@
 
 #define RVA_L_READY 1u
 #define RVA_L_STOP  2u
-#define RVA_L_START 4u
 #define RVA_L_FREE  8u
 
 /* Connections that may be in their handshake or wait after it, at once: a slow peer holds up nobody else. */
@@ -41,6 +40,7 @@ struct reeve_listener {
 	struct rvq_gauge backlog;   /* mem: transports on their way to accept */
 	/* owner */
 	bool ended;
+	bool drained; /* nobody was there: the poller tells of the next */
 	struct rva_oplist accepts;
 	struct rva_timer timer;
 	struct rva_offer *offers, **offers_tail; /* mem: dialed, not accepted */
@@ -57,11 +57,12 @@ struct reeve_listener {
 struct rva_offer {
 	struct rva_msg msg;
 	struct rv_transport *transport;
+	struct rva_worker *home; /* of the dialing end; NULL: of another runtime */
 	struct rva_offer *next;
 	struct rv_arena *arena;
 };
 
-/* mem: hand an end over; REEVE_ESYS_BASE - ECONNREFUSED when the backlog is full or it stops; REEVE_ENOMEM. */
-int rva_listener_offer(struct reeve_listener *l, struct rv_transport *t);
+/* mem: hand an end over, whose other end lives at home (NULL: in another runtime); REEVE_ESYS_BASE - ECONNREFUSED when the backlog is full or it stops; REEVE_ENOMEM. */
+int rva_listener_offer(struct reeve_listener *l, struct rv_transport *t, struct rva_worker *home);
 
 #endif

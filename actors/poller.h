@@ -19,8 +19,11 @@ struct rva_poller {
 
 int rva_poller_init(struct rva_poller *p);
 void rva_poller_fini(struct rva_poller *p);
-/* Watch fd for both directions until removed (or closed); s is told of every edge.  0 or a system error. */
+/* Watch fd for both directions until removed (or closed); s is told of every edge.  0 or a system error.  Any
+ * thread. */
 int rva_poller_add(struct rva_poller *p, int fd, struct rva_source *s);
+/* Watch an eventfd that nobody reads: every write to it is an edge of its own. */
+int rva_poller_add_bell(struct rva_poller *p, int fd, struct rva_source *s);
 void rva_poller_remove(struct rva_poller *p, int fd);
 /* Wait until deadline (us of CLOCK_MONOTONIC; 0: do not wait; UINT64_MAX: for ever) and tell.  Returns how many were told. */
 unsigned rva_poller_wait(struct rva_poller *p, uint64_t now, uint64_t deadline);

@@ -34,6 +34,14 @@ rva_poller_add(struct rva_poller *p, int fd, struct rva_source *s)
 	return epoll_ctl(p->fd, EPOLL_CTL_ADD, fd, &ev) < 0 ? REEVE_ESYS_BASE - errno : 0;
 }
 
+int
+rva_poller_add_bell(struct rva_poller *p, int fd, struct rva_source *s)
+{
+	struct epoll_event ev = {.events = EPOLLIN | EPOLLET, .data.ptr = s};
+
+	return epoll_ctl(p->fd, EPOLL_CTL_ADD, fd, &ev) < 0 ? REEVE_ESYS_BASE - errno : 0;
+}
+
 void
 rva_poller_remove(struct rva_poller *p, int fd)
 {

@@ -210,13 +210,25 @@ rva_rt_may_wait(reeve_rt_t *rt)
 	return rva_rt_may_block(rt) == 0 && (!rt->external || rvq_cell64_get(&rt->runner) != 0);
 }
 
+/* Fewer connections, dialed ones included; among as many the worker that asks, so that what made a connection need not
+ * wake another to use it; else the one with fewer listeners, whose connections are to come. */
+static bool
+better(struct rva_worker *a, struct rva_worker *b)
+{
+	uint64_t x = rvq_gauge_get(&a->connections), y = rvq_gauge_get(&b->connections);
+
+	if (x != y || b == rva_self)
+		return x < y;
+	return a == rva_self || rvq_gauge_get(&a->listeners) < rvq_gauge_get(&b->listeners);
+}
+
 struct rva_worker *
 rva_rt_place(reeve_rt_t *rt)
 {
 	struct rva_worker *best = &rt->workers[0];
 
 	for (unsigned i = 1; i < rt->nworkers; i++)
-		if (rvq_gauge_get(&rt->workers[i].connections) < rvq_gauge_get(&best->connections))
+		if (better(&rt->workers[i], best))
 			best = &rt->workers[i];
 	return best;
 }
@@ -237,19 +249,19 @@ rva_rt_pool(reeve_rt_t *rt)
 
 /* --- the register --- */
 
-/* One list of it: links next and pprev. */
-#define REGISTER_ADD(rt, list, x, rc)                                            \
-	do {                                                                     \
-		pthread_mutex_lock(&(rt)->lock);                                 \
-		(rc) = rvq_cell32_get(&(rt)->stopping) != 0 ? REEVE_ECLOSED : 0; \
-		if ((rc) == 0) {                                                 \
-			(x)->next = (rt)->list;                                  \
-			(x)->pprev = &(rt)->list;                                \
-			if ((x)->next != NULL)                                   \
-				(x)->next->pprev = &(x)->next;                   \
-			(rt)->list = (x);                                        \
-		}                                                                \
-		pthread_mutex_unlock(&(rt)->lock);                               \
+/* One list of it: links next and pprev.  begin: what makes x work, under the lock: nobody ends it before. */
+#define REGISTER_ADD(rt, list, x, begin, rc)                                           \
+	do {                                                                           \
+		pthread_mutex_lock(&(rt)->lock);                                       \
+		(rc) = rvq_cell32_get(&(rt)->stopping) != 0 ? REEVE_ECLOSED : (begin); \
+		if ((rc) == 0) {                                                       \
+			(x)->next = (rt)->list;                                        \
+			(x)->pprev = &(rt)->list;                                      \
+			if ((x)->next != NULL)                                         \
+				(x)->next->pprev = &(x)->next;                         \
+			(rt)->list = (x);                                              \
+		}                                                                      \
+		pthread_mutex_unlock(&(rt)->lock);                                     \
 	} while (0)
 
 #define REGISTER_REMOVE(rt, x)                                 \
@@ -270,7 +282,7 @@ rva_rt_add_conn(reeve_rt_t *rt, struct reeve_conn *c)
 {
 	int rc;
 
-	REGISTER_ADD(rt, conns, c, rc);
+	REGISTER_ADD(rt, conns, c, 0, rc);
 	if (rc == 0) {
 		rvq_gauge_add(&rt->nconns, 1);
 		rvq_gauge_add(&c->w->connections, 1);
@@ -297,13 +309,17 @@ rva_rt_add_listener(reeve_rt_t *rt, struct reeve_listener *l)
 {
 	int rc;
 
-	REGISTER_ADD(rt, listeners, l, rc);
+	REGISTER_ADD(
+	    rt, listeners, l, l->fd < 0 ? 0 : rva_poller_add(&l->w->poller, l->fd, &l->source), rc);
+	if (rc == 0)
+		rvq_gauge_add(&l->w->listeners, 1);
 	return rc;
 }
 
 void
 rva_rt_remove_listener(reeve_rt_t *rt, struct reeve_listener *l)
 {
+	rvq_gauge_sub(&l->w->listeners, 1);
 	REGISTER_REMOVE(rt, l);
 }
 
@@ -312,7 +328,7 @@ rva_rt_add_actor(reeve_rt_t *rt, struct reeve_actor *a)
 {
 	int rc;
 
-	REGISTER_ADD(rt, actors, a, rc);
+	REGISTER_ADD(rt, actors, a, 0, rc);
 	return rc;
 }
 

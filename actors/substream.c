@@ -11,8 +11,6 @@
 #include "lib/alloc.h"
 #include "lib/check.h"
 
-#define COPY_BELOW 2048u /* a received body below this is copied so that it does not pin a slab */
-
 /* --- messages to the connection --- */
 
 static void
@@ -131,7 +129,7 @@ take_data(struct reeve_stream *s, const struct rv_event *ev)
 	}
 	if (s->closed || len == 0 || (s->stopped && !early))
 		return; /* discarded; the engine withholds the credit */
-	if (ev->n < COPY_BELOW || rva_conn_pinned_hard(c)) {
+	if (ev->n < RVA_COPY_BELOW || rva_conn_pinned_hard(c)) {
 		rc = rv_chain_copy(&s->in, c->w->pool, c->budget, slab->data + off, len);
 		rvq_counter_add(&c->copied_in, len);
 	} else {
@@ -173,6 +171,43 @@ rva_stream_pump_in(struct reeve_stream *s)
 	any = s->waiting != NULL && s->waiting->reads.head != NULL;
 	if (rvq_cell32_get_relaxed(&s->async_reads) != any)
 		rvq_cell32_put(&s->async_reads, any);
+}
+
+static void
+freshen(struct reeve_stream *s)
+{
+	if (s->fresh)
+		return;
+	s->fresh = true;
+	s->fresh_next = s->conn->fresh;
+	s->conn->fresh = s;
+}
+
+/* The record may be freed before the delivery is over. */
+static void
+unfreshen(struct reeve_stream *s)
+{
+	struct reeve_stream **p = &s->conn->fresh;
+
+	if (!s->fresh)
+		return;
+	while (*p != s)
+		p = &(*p)->fresh_next;
+	*p = s->fresh_next;
+	s->fresh = false;
+}
+
+void
+rva_stream_pump_fresh(struct reeve_conn *c)
+{
+	struct reeve_stream *s;
+
+	while ((s = c->fresh) != NULL) {
+		c->fresh = s->fresh_next;
+		s->fresh = false;
+		rva_stream_pump_in(s);
+		rva_stream_settle(s);
+	}
 }
 
 /* --- bytes out --- */
@@ -366,6 +401,7 @@ on_gone(struct reeve_stream *s, const struct rv_event *ev)
 	int rc = s->conn->reason.rc != 0 ? s->conn->reason.rc : REEVE_ECLOSED;
 
 	s->gone = s->shut = true;
+	unfreshen(s);
 	rva_conn_absorb(s->conn); /* nothing in the ring may name a record that is freed */
 	if (s->waiting != NULL)
 		rva_timer_clear(&s->conn->w->wheel, &s->waiting->timer);
@@ -386,8 +422,7 @@ rva_stream_on(struct reeve_stream *s, const struct rv_event *ev)
 	switch (ev->kind) {
 	case RV_EV_DATA:
 		take_data(s, ev);
-		rva_stream_pump_in(s);
-		rva_stream_settle(s);
+		freshen(s);
 		break;
 	case RV_EV_FIN:
 		rva_nego_end(s);

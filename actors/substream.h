@@ -75,6 +75,8 @@ struct reeve_stream {
 	bool used : 1;    /* there was a reading or writing operation */
 	struct rva_waiting *waiting;
 	struct reeve_stream *accept_next; /* controller's queue */
+	struct reeve_stream *fresh_next;  /* the connection's list of those with new bytes */
+	bool fresh;
 };
 
 /* Owner.  The record of a stream begins (its memory is the engine's zeroed record). */
@@ -88,6 +90,8 @@ void rva_stream_refuse(struct reeve_stream *s);
 /* Bytes go on: from `in` to waiting reads or the port; from port and waiting writes to the connection. */
 void rva_stream_pump_in(struct reeve_stream *s);
 void rva_stream_pump_out(struct reeve_stream *s);
+/* Bytes in of every stream of c that got some: once per delivery, so that small bodies are handed on together. */
+void rva_stream_pump_fresh(struct reeve_conn *c);
 /* What the application has let go of is told to the connection. */
 void rva_stream_settle(struct reeve_stream *s);
 /* substream_wait.c: an operation begins, is known to fail, is cancelled; a deadline of the stream was moved. */

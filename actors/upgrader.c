@@ -13,6 +13,7 @@ rva_upgrade(struct reeve_conn **c, const struct rva_upgrade *up)
 {
 	struct rva_conn_args args = {
 	    .rt = up->rt,
+	    .home = up->home,
 	    .transport = up->transport,
 	    .role = up->role,
 	    .cfg = up->cfg,

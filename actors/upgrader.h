@@ -8,6 +8,7 @@
 
 struct rva_upgrade {
 	reeve_rt_t *rt;
+	struct rva_worker *home; /* NULL: wherever there is room */
 	struct rv_transport *transport;
 	int role;
 	const reeve_cfg_t *cfg;

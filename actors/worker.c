@@ -23,13 +23,12 @@
 
 _Thread_local struct rva_worker *rva_self;
 
+/* To be awake is all. */
 static void
 woken(struct rva_source *s, int events)
 {
-	struct rva_worker *w = rva_container(s, struct rva_worker, wake_source);
-
+	(void)s;
 	(void)events;
-	rvq_waker_drain(&w->waker);
 }
 
 static void
@@ -69,7 +68,7 @@ rva_worker_init(struct rva_worker *w, reeve_rt_t *rt, unsigned index)
 	rc = rva_poller_init(&w->poller);
 	if (rc < 0)
 		goto out_waker;
-	rc = rva_poller_add(&w->poller, w->waker.fd, &w->wake_source);
+	rc = rva_poller_add_bell(&w->poller, w->waker.fd, &w->wake_source);
 	if (rc < 0)
 		goto out_poller;
 	return 0;
@@ -246,6 +245,7 @@ rva_worker_external(struct rva_worker *w)
 	if (w->timer_fd < 0)
 		return REEVE_ESYS_BASE - errno;
 	w->timer_source.ready = timer_due;
+	rvq_waker_arm(&w->waker); /* nobody is in the loop: the first post tells the application */
 	return rva_poller_add(&w->poller, w->timer_fd, &w->timer_source);
 }
 

@@ -28,9 +28,10 @@ struct rva_worker {
 	/* any thread */
 	struct rvq_stack inbox __attribute__((aligned(64))); /* actors that others made runnable */
 	struct rvq_waker waker;
-	struct rvq_cell32 stop; /* leave the loop */
-	struct rvq_cell32 gone; /* the loop has been left for good */
-	struct rvq_gauge connections;
+	struct rvq_cell32 stop;       /* leave the loop */
+	struct rvq_cell32 gone;       /* the loop has been left for good */
+	struct rvq_gauge connections; /* and attempts to make one */
+	struct rvq_gauge listeners;
 	struct rvq_gauge wakes;
 	/* owner */
 	struct rvq_link *run_head __attribute__((aligned(64)));

@@ -121,15 +121,6 @@ rvq_waker_wake(struct rvq_waker *w)
 
 	if (!rvq_park_claim(&w->park))
 		return false;
-	/* The only failure is a counter at its maximum, and then fd is readable already. */
+	/* The only failure is a counter at its maximum, after 2^64 wakes. */
 	return write(w->fd, &one, sizeof(one)) != 0;
-}
-
-void
-rvq_waker_drain(struct rvq_waker *w)
-{
-	uint64_t count;
-	ssize_t n = read(w->fd, &count, sizeof(count));
-
-	(void)n; /* nothing to read is as good */
 }

@@ -58,10 +58,8 @@ void rvq_waker_arm(struct rvq_waker *w);
 /* The worker, back from epoll_wait or not gone there. */
 void rvq_waker_disarm(struct rvq_waker *w);
 
-/* Any thread, after publishing: makes fd readable if the worker is armed.  True: it was. */
+/* Any thread, after publishing: an edge on fd if the worker is armed.  True: it was.  The worker watches
+ * edges (EPOLLET) and need not read fd. */
 bool rvq_waker_wake(struct rvq_waker *w);
-
-/* The worker, when fd is readable: makes it unreadable again.  Never blocks. */
-void rvq_waker_drain(struct rvq_waker *w);
 
 #endif

@@ -96,7 +96,8 @@ allowed(struct rv_mplex *x, uint32_t n)
 
 	if (st == NULL || st->rx != RV_RX_OPEN)
 		return n;
-	while ((room = rv_mplex_room(x, st)) == 0 && (m->e.cfg.user.flags & REEVE_CFG_SLOW_RESET) &&
+	while ((room = rv_mplex_room(x, st, x->level)) == 0 &&
+	    (m->e.cfg.user.flags & REEVE_CFG_SLOW_RESET) &&
 	    (worst = rv_mplex_slowest(x, rv_mplex_bound(x))) != NULL) {
 		rv_mplex_slow(x, worst);
 		if (worst == st)
@@ -123,6 +124,7 @@ rv_mplex_feed(struct rv_engine *e, struct rv_slab *slab, uint32_t off, uint32_t 
 	if (m->dead || e->ended)
 		return m->dead ? e->reason.rc : REEVE_ECLOSED;
 	m->now = now;
+	x->level = rv_mux_budget(m);
 	e->pressed = false;
 	(void)rv_mplex_notify(e);
 	while (pos < len && !e->blocked && !e->pressed) {

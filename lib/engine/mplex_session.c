@@ -67,13 +67,13 @@ mplex_over(struct rv_mux *m, struct rv_stream *st)
 /* Bytes unread of streams that may still receive: those of an ended direction do not grow, and to reset their stream
  * would free nothing.  The sum is only made where it decides. */
 static uint64_t
-growing(const struct rv_mplex *x)
+growing(const struct rv_mplex *x, int level)
 {
 	uint64_t all = rvq_counter_get(&x->m.e.stats.unread), sum = 0,
 		 max = x->m.e.cfg.user.max_recv;
 	const struct rv_stream *st;
 
-	if (all <= max - max / UNBLOCK && rv_mux_budget(&x->m) < 3)
+	if (all <= max - max / UNBLOCK && level < 3)
 		return all;
 	for (uint32_t i = 0; i < x->m.tab.cap; i++) {
 		st = x->m.tab.v[i].st;
@@ -86,13 +86,12 @@ growing(const struct rv_mplex *x)
 /* At a bound of held memory a stream may go on when nothing is waiting to be read: so a connection lives on behind
  * handles that the application forgot. */
 uint32_t
-rv_mplex_room(const struct rv_mplex *x, const struct rv_stream *st)
+rv_mplex_room(const struct rv_mplex *x, const struct rv_stream *st, int level)
 {
 	const reeve_cfg_t *c = &x->m.e.cfg.user;
-	uint64_t sum = growing(x), room;
+	uint64_t sum = growing(x, level), room;
 
-	if (sum >= c->max_recv || st->unread >= c->max_window ||
-	    (sum > 0 && rv_mux_budget(&x->m) >= 3))
+	if (sum >= c->max_recv || st->unread >= c->max_window || (sum > 0 && level >= 3))
 		return 0;
 	room = c->max_recv - sum;
 	return room < c->max_window - st->unread ? (uint32_t)room : c->max_window - st->unread;
@@ -103,7 +102,8 @@ rv_mplex_bound(const struct rv_mplex *x)
 {
 	if (x->m.body_st->unread >= x->m.e.cfg.user.max_window)
 		return RV_MP_STREAM;
-	return growing(x) >= x->m.e.cfg.user.max_recv ? RV_MP_CONN : RV_MP_MEMORY;
+	return growing(x, rv_mux_budget(&x->m)) >= x->m.e.cfg.user.max_recv ? RV_MP_CONN
+									    : RV_MP_MEMORY;
 }
 
 /* Parsing waits for a part of the bound that stopped it, so that a slow reader does not cost a turn for every byte. */
@@ -116,10 +116,11 @@ rv_mplex_recheck(struct rv_mplex *x)
 	if (!x->m.e.blocked)
 		return;
 	if (st != NULL && st->rx == RV_RX_OPEN &&
-	    (rv_mplex_room(x, st) == 0 ||
+	    (rv_mplex_room(x, st, rv_mux_budget(&x->m)) == 0 ||
 		(x->bound == RV_MP_STREAM &&
 		    st->unread > c->max_window - c->max_window / UNBLOCK) ||
-		(x->bound == RV_MP_CONN && growing(x) > c->max_recv - c->max_recv / UNBLOCK)))
+		(x->bound == RV_MP_CONN &&
+		    growing(x, rv_mux_budget(&x->m)) > c->max_recv - c->max_recv / UNBLOCK)))
 		return;
 	x->m.e.blocked = false;
 }
@@ -133,7 +134,8 @@ rv_mplex_slow(struct rv_mplex *x, struct rv_stream *st)
 	st->events |= 1u << RV_EV_SLOW;
 	rv_mux_note(m, st);
 	/* It has held up the others long enough: any room will do. */
-	if (m->body_st == NULL || m->body_st->rx != RV_RX_OPEN || rv_mplex_room(x, m->body_st) > 0)
+	if (m->body_st == NULL || m->body_st->rx != RV_RX_OPEN ||
+	    rv_mplex_room(x, m->body_st, rv_mux_budget(m)) > 0)
 		m->e.blocked = false;
 }
 

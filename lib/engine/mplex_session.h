@@ -24,13 +24,14 @@ struct rv_mplex {
 	uint8_t hdr[RV_MP_HDR_MAX];
 	enum rv_mp_bound bound; /* while blocked */
 	uint64_t blocked_at;
+	int level; /* of the budget when feed began: nothing is charged before it is over */
 };
 
 int rv_mplex_fail(struct rv_mplex *x, enum rv_mpmsg msg);
 /* The first id of a stream opened next: for tests of the end of the id space. */
 void rv_mplex_set_next_id(struct rv_engine *e, uint64_t id);
-/* Bytes that the application's side of st may be given now. */
-uint32_t rv_mplex_room(const struct rv_mplex *x, const struct rv_stream *st);
+/* Bytes that the application's side of st may be given now, at this level of the budget (rv_mux_budget). */
+uint32_t rv_mplex_room(const struct rv_mplex *x, const struct rv_stream *st, int level);
 /* The body at hand is at a bound: at which. */
 enum rv_mp_bound rv_mplex_bound(const struct rv_mplex *x);
 /* Whose reader is to blame for it, or NULL. */
@@ -50,6 +51,7 @@ bool rv_mplex_notify(struct rv_engine *e);
 size_t rv_mplex_drain(struct rv_engine *e, struct rv_gather *g, uint64_t now);
 bool rv_mplex_has_output(const struct rv_engine *e);
 void rv_mplex_owed(struct rv_mux *m, struct rv_gather *g, struct rv_stream *st);
-uint32_t rv_mplex_frame(struct rv_mux *m, struct rv_gather *g, struct rv_stream *st, uint32_t max);
+uint32_t rv_mplex_frame(
+    struct rv_mux *m, struct rv_gather *g, struct rv_stream *st, uint32_t max, uint32_t turn);
 
 #endif

@@ -6,6 +6,8 @@
 
 #include "lib/engine/mplex_session.h"
 
+#include <string.h>
+
 static void
 put(struct rv_mplex *x, struct rv_gather *g, uint64_t key, enum rv_mp_kind kind)
 {
@@ -53,12 +55,42 @@ rv_mplex_owed(struct rv_mux *m, struct rv_gather *g, struct rv_stream *st)
 	}
 }
 
-uint32_t
-rv_mplex_frame(struct rv_mux *m, struct rv_gather *g, struct rv_stream *st, uint32_t max)
+/* Small bodies out of a larger buffer, copied with their headers: frames of n bytes, no more than turn together. */
+static uint32_t
+copy_frames(struct rv_mux *m, struct rv_gather *g, struct rv_stream *st, uint32_t n, uint32_t turn)
 {
-	uint32_t n = rv_mux_tx_fit(g, st, max, RV_MP_HDR_MAX), done;
-	uint8_t h[RV_MP_HDR_MAX];
+	const uint8_t *from = rv_buf_data(st->out.head);
+	uint32_t sent = 0, some = turn < st->out.head->len ? turn : st->out.head->len - 1;
+	uint8_t h[RV_MP_HDR_MAX], *to;
+	unsigned k = rv_mphdr_put(h, st->id, RV_MP_DATA, n), frames = 0;
 
+	do {
+		to = rv_gather_reserve(g, k + n);
+		memcpy(to, h, k);
+		memcpy(to + k, from + sent, n);
+		sent += n;
+		frames++;
+	} while (n <= some - sent && g->bytes < g->limit &&
+	    g->stage_used + RV_MP_HDR_MAX + n <= RV_STAGE_SIZE);
+	rv_chain_skip(&st->out, sent);
+	rv_gather_account(g, st, sent, NULL);
+	rvq_counter_add(&m->e.stats.copied_out, sent);
+	rvq_counter_add(&m->e.stats.frames_out, frames);
+	rvq_counter_add(&m->e.stats.bytes_out, sent);
+	return sent;
+}
+
+uint32_t
+rv_mplex_frame(
+    struct rv_mux *m, struct rv_gather *g, struct rv_stream *st, uint32_t max, uint32_t turn)
+{
+	uint8_t h[RV_MP_HDR_MAX];
+	uint32_t n, done;
+
+	if (max < RV_STAGE_MAX && max < st->out.head->len &&
+	    g->stage_used + RV_MP_HDR_MAX + max <= RV_STAGE_SIZE)
+		return copy_frames(m, g, st, max, turn);
+	n = rv_mux_tx_fit(g, st, max, RV_MP_HDR_MAX);
 	REEVE_ASSERT(!(st->flags & RV_ST_SYN) && n > 0);
 	rv_gather_stage(g, h, rv_mphdr_put(h, st->id, RV_MP_DATA, n));
 	done = rv_mux_tx_body(m, g, st, n);

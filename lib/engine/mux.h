@@ -39,9 +39,9 @@ struct rv_mux_ops {
 	void (*over)(struct rv_mux *m, struct rv_stream *st);
 	/* The control frames that a live stream owes; the gather has room for three. */
 	void (*owed)(struct rv_mux *m, struct rv_gather *g, struct rv_stream *st);
-	/* One data frame of at most max bytes of body: how many it has. */
-	uint32_t (*frame)(
-	    struct rv_mux *m, struct rv_gather *g, struct rv_stream *st, uint32_t max);
+	/* A data frame of at most max bytes of body, or several of no more than turn together: how many bytes. */
+	uint32_t (*frame)(struct rv_mux *m, struct rv_gather *g, struct rv_stream *st, uint32_t max,
+	    uint32_t turn);
 };
 
 struct rv_list {

@@ -165,7 +165,7 @@ rv_mux_tx_data(struct rv_mux *m, struct rv_gather *g, uint32_t max)
 		}
 		if (st->deficit == 0 || st->deficit > quantum)
 			st->deficit = quantum;
-		n = m->proto->frame(m, g, st, st->deficit < max ? st->deficit : max);
+		n = m->proto->frame(m, g, st, st->deficit < max ? st->deficit : max, st->deficit);
 		st->deficit -= n;
 		if (!rv_mux_sendable(st))
 			tx_unready(m, st);

@@ -59,7 +59,8 @@ bool rv_yamux_notify(struct rv_engine *e);
 size_t rv_yamux_drain(struct rv_engine *e, struct rv_gather *g, uint64_t now);
 bool rv_yamux_has_output(const struct rv_engine *e);
 void rv_yamux_owed(struct rv_mux *m, struct rv_gather *g, struct rv_stream *st);
-uint32_t rv_yamux_frame(struct rv_mux *m, struct rv_gather *g, struct rv_stream *st, uint32_t max);
+uint32_t rv_yamux_frame(
+    struct rv_mux *m, struct rv_gather *g, struct rv_stream *st, uint32_t max, uint32_t turn);
 
 /* Bytes of bodies so far, both ways. */
 static inline uint64_t

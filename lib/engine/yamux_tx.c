@@ -132,12 +132,14 @@ rv_yamux_owed(struct rv_mux *m, struct rv_gather *g, struct rv_stream *st)
 
 /* One DATA frame of at most max bytes.  Returns its body's length. */
 uint32_t
-rv_yamux_frame(struct rv_mux *m, struct rv_gather *g, struct rv_stream *st, uint32_t max)
+rv_yamux_frame(
+    struct rv_mux *m, struct rv_gather *g, struct rv_stream *st, uint32_t max, uint32_t turn)
 {
 	uint32_t want = max < st->send_credit ? max : st->send_credit;
 	struct rv_yhdr h = {.type = RV_Y_DATA, .id = (uint32_t)st->id};
 	uint8_t *p = rv_gather_reserve(g, RV_YHDR);
 
+	(void)turn;
 	h.len = rv_mux_tx_body(m, g, st, want);
 	REEVE_ASSERT(h.len > 0);
 	st->send_credit -= h.len;

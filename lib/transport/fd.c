@@ -135,17 +135,24 @@ sock_opt(int fd, int level, int name)
 #endif
 #define SNDBUF_LOCK 1 /* of SO_BUF_LOCK: somebody has chosen the size */
 
+/* Has the application chosen the size of the send buffer?  Its choice stays. */
+static bool
+sndbuf_chosen(int fd)
+{
+	int locked = sock_opt(fd, SOL_SOCKET, SO_BUF_LOCK);
+
+	return locked > 0 && (locked & SNDBUF_LOCK);
+}
+
 /* Left alone, the system lets megabytes stand between two near ends, and every one of them leaves the processor's cache
- * (perf/README.md, "A near peer").  An application's own choice stays. */
+ * (perf/README.md, "A near peer"). */
 static void
 tune_near(int fd)
 {
 	struct tcp_info info = {0};
 	socklen_t len = sizeof(info);
-	int bytes = RV_NEAR_SNDBUF, locked = sock_opt(fd, SOL_SOCKET, SO_BUF_LOCK);
+	int bytes = RV_NEAR_SNDBUF;
 
-	if (locked > 0 && (locked & SNDBUF_LOCK))
-		return;
 	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0 || info.tcpi_rtt == 0 ||
 	    info.tcpi_rtt >= RV_NEAR_RTT_US)
 		return;
@@ -155,14 +162,21 @@ tune_near(int fd)
 }
 
 /* Options make it faster, not right: failures are ignored. */
-void
-rv_fd_tune_tcp(int fd)
+static void
+tune(int fd, bool near)
 {
 	int on = 1, lowat = RV_NOTSENT_LOWAT;
 
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &lowat, sizeof(lowat));
-	tune_near(fd);
+	if (near)
+		tune_near(fd);
+}
+
+void
+rv_fd_tune_tcp(int fd)
+{
+	tune(fd, !sndbuf_chosen(fd));
 }
 
 static int
@@ -179,6 +193,20 @@ set_flags(int fd)
 	return 0;
 }
 
+static struct fd_transport *
+make(struct rv_arena *ar, int fd, bool socket)
+{
+	struct fd_transport *f = rv_zalloc(ar, sizeof(*f));
+
+	if (f == NULL)
+		return NULL;
+	f->t.ops = socket ? &sock_ops : &file_ops;
+	f->t.short_is_drained = socket;
+	f->arena = ar;
+	f->fd = fd;
+	return f;
+}
+
 int
 rv_fd_transport(struct rv_transport **t, struct rv_arena *ar, int fd)
 {
@@ -188,7 +216,7 @@ rv_fd_transport(struct rv_transport **t, struct rv_arena *ar, int fd)
 	if (type < 0 && errno != ENOTSOCK)
 		return REEVE_ESYS_BASE - errno;
 	REEVE_REQUIRE(type < 0 || type == SOCK_STREAM, REEVE_EINVAL);
-	f = rv_zalloc(ar, sizeof(*f));
+	f = make(ar, fd, type >= 0);
 	if (f == NULL)
 		return REEVE_ENOMEM;
 	if (set_flags(fd) != 0) {
@@ -199,10 +227,19 @@ rv_fd_transport(struct rv_transport **t, struct rv_arena *ar, int fd)
 	}
 	if (type >= 0 && sock_opt(fd, SOL_SOCKET, SO_PROTOCOL) == IPPROTO_TCP)
 		rv_fd_tune_tcp(fd);
-	f->t.ops = type >= 0 ? &sock_ops : &file_ops;
-	f->t.short_is_drained = type >= 0;
-	f->arena = ar;
-	f->fd = fd;
+	*t = &f->t;
+	return 0;
+}
+
+int
+rv_fd_transport_ours(struct rv_transport **t, struct rv_arena *ar, int fd, bool tcp)
+{
+	struct fd_transport *f = make(ar, fd, true);
+
+	if (f == NULL)
+		return REEVE_ENOMEM;
+	if (tcp)
+		tune(fd, true);
 	*t = &f->t;
 	return 0;
 }

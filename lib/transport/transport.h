@@ -48,6 +48,9 @@ struct rv_transport {
  * failure fd is still the caller's. REEVE_EINVAL (a socket of another type), REEVE_ENOMEM, a
  * system error. */
 int rv_fd_transport(struct rv_transport **t, struct rv_arena *ar, int fd);
+/* The same over a connected stream socket that the library has made, non-blocking and close-on-exec, all of whose other
+ * options are the system's: nothing has to be asked.  REEVE_ENOMEM. */
+int rv_fd_transport_ours(struct rv_transport **t, struct rv_arena *ar, int fd, bool tcp);
 /* Free one that was never used; the descriptor is the caller's again. */
 void rv_fd_transport_forget(struct rv_transport *t);
 

@@ -198,9 +198,10 @@ END_TEST
 /* Rounds of a quantum each; a frame larger than the quantum is a round of its own. */
 START_TEST(streams_take_turns)
 {
-	static const uint32_t split[] = {8192, 65536};
+	static const uint32_t split[] = {8192, 65536, 256};
+	static const uint32_t in_a_round[] = {2, 1, 64};
 	struct rv_stream *st[3];
-	uint32_t frames = split[_i] == 8192 ? 2 : 1;
+	uint32_t frames = in_a_round[_i];
 
 	start(split[_i]);
 	for (unsigned i = 0; i < 3; i++)
@@ -299,7 +300,7 @@ main(void)
 	tcase_add_test(t, small_pieces_are_one_frame);
 	tcase_add_test(t, more_pieces_than_a_gather_holds);
 	tcase_add_loop_test(t, partial_writes_of_any_size, 0, 6);
-	tcase_add_loop_test(t, streams_take_turns, 0, 2);
+	tcase_add_loop_test(t, streams_take_turns, 0, 3);
 	tcase_add_test(t, control_goes_before_bodies);
 	tcase_add_test(t, reset_drops_what_is_queued);
 	tcase_add_test(t, closes_and_resets_wait_for_a_stalled_pipe);

@@ -35,9 +35,13 @@ need(bool ok, const char *what)
 	_exit(1);
 }
 
+/* The handler of the served stream ends the process too, perhaps meanwhile: who comes second waits for the end. */
 static void
 stop(void)
 {
+	static pthread_mutex_t ending = PTHREAD_MUTEX_INITIALIZER;
+
+	pthread_mutex_lock(&ending);
 	reeve_rt_destroy(all.rt);
 }
 
