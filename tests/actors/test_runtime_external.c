@@ -6,6 +6,7 @@
 #include <sys/time.h>
 
 #include "tests/kit/duo.h"
+#include "tests/kit/raw.h"
 #include "tests/kit/run.h"
 #include "tests/kit/sock.h"
 
@@ -316,9 +317,54 @@ START_TEST(shutdown_runs_the_loop_itself)
 }
 END_TEST
 
+static struct rvt_duo leaving;
+static struct step late;
+
+static void *
+leave_and_open(void *arg)
+{
+	(void)arg;
+	ck_assert_int_eq(reeve_goaway(leaving.k[0], 0), 0);
+	reeve_open_async(leaving.k[0], &late.op);
+	return NULL;
+}
+
+/* In the controller's turn: what another thread asks of it now is heard at once, what it asks of the connection in the
+ * next turn. */
+static void
+on_accepted(reeve_op_t *op)
+{
+	pthread_t t;
+
+	on_step(op);
+	ck_assert_int_eq(pthread_create(&t, NULL, leave_and_open, NULL), 0);
+	pthread_join(t, NULL);
+}
+
+START_TEST(an_open_behind_goaway_is_refused)
+{
+	struct step open, accept;
+
+	pair_up(&leaving, &open, &accept);
+	step_init(&late, -1);
+	step_init(&open, -1);
+	step_init(&accept, -1);
+	accept.op.fn = on_accepted;
+	reeve_open_async(leaving.k[1], &open.op);
+	LOOP_UNTIL(leaving.rt, open.calls == 1 && rvt_stats(leaving.k[0]).streams_accepted == 1);
+	reeve_accept_async(leaving.k[0], &accept.op);
+	LOOP_UNTIL(leaving.rt, late.calls == 1);
+	ck_assert_int_eq(late.op.res, REEVE_EGOAWAY);
+	reeve_close(open.op.stream);
+	reeve_close(accept.op.stream);
+	rvt_duo_end(&leaving);
+}
+END_TEST
+
 RVT_MAIN("runtime_external", &a_poll_loop_serves_a_whole_echo,
     &the_descriptor_is_readable_when_there_is_work_and_only_then,
     &the_descriptor_is_readable_when_a_timer_is_due, &run_waits_as_long_as_it_was_told,
     &run_inside_a_callback_answers_eworker, &another_thread_runs_the_loop,
     &the_runners_thread_cannot_block, &handles_are_let_go_before_the_first_run,
-    &shutdown_runs_the_loop_itself, &a_signal_handler_on_the_runners_thread_stops_a_listener)
+    &shutdown_runs_the_loop_itself, &a_signal_handler_on_the_runners_thread_stops_a_listener,
+    &an_open_behind_goaway_is_refused)

@@ -238,7 +238,6 @@ pull_trigger(struct cell *c)
 		break;
 	case IN_READV:
 	case IN_WRITEV:
-		rvt_done_init(&c->more, RVT_WAIT_MS);
 		reeve_ping_async(c->d.k[1], &c->trigger); /* its pong passes both */
 		break;
 	case IN_TCLOSE:
@@ -246,7 +245,6 @@ pull_trigger(struct cell *c)
 		(void)reeve_abort(c->d.k[1], 0);
 		break;
 	default:
-		rvt_done_init(&c->more, RVT_WAIT_MS);
 		reeve_write_async(
 		    c->s, reeve_buf_wrap(c->d.rt, some, sizeof(some), on_buf_done, c), &c->trigger);
 		break;
