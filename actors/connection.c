@@ -208,9 +208,8 @@ open_stream(struct reeve_conn *c, const struct rva_ctlmsg *m)
 
 	if (c->state != RVA_CONN_OPEN)
 		answer.rc = REEVE_ECLOSED;
-	else if (rvq_cell64_get(&c->goaway) !=
-	    0) /* asked for before, though the bell was not heard yet */
-		answer.rc = REEVE_EGOAWAY;
+	else if (rvq_cell64_get(&c->goaway) != 0)
+		answer.rc = REEVE_EGOAWAY; /* also while its bell has not been heard */
 	else
 		answer.rc = c->engine->ops->open(c->engine, &st, c->w->now);
 	if (answer.rc == 0) {

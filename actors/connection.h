@@ -123,8 +123,8 @@ void rva_conn_unref(struct reeve_conn *c); /* any thread */
 /* All below: owner. */
 void rva_conn_dirty(struct reeve_conn *c);     /* flush me before the next wait */
 void rva_conn_want_read(struct reeve_conn *c); /* read me in the next pass */
-void rva_conn_off_list(struct reeve_conn
-	*c); /* an ended one has left a list of the worker's: free it now if it waited for that */
+/* An ended one has left a list of the worker's: it is freed if it waited for that. */
+void rva_conn_off_list(struct reeve_conn *c);
 void rva_conn_read(struct reeve_conn *c);  /* connection_rx.c: one budgeted read turn */
 void rva_conn_flush(struct reeve_conn *c); /* connection_tx.c: rings in, frames out */
 void rva_conn_last_words(

@@ -62,7 +62,8 @@ struct rva_offer {
 	struct rv_arena *arena;
 };
 
-/* mem: hand an end over, whose other end lives at home (NULL: in another runtime); REEVE_ESYS_BASE - ECONNREFUSED when the backlog is full or it stops; REEVE_ENOMEM. */
+/* mem: hand an end over, whose other end lives at home (NULL: in another runtime).  REEVE_ESYS_BASE - ECONNREFUSED
+ * when the backlog is full or it stops; REEVE_ENOMEM. */
 int rva_listener_offer(struct reeve_listener *l, struct rv_transport *t, struct rva_worker *home);
 
 #endif

@@ -238,6 +238,7 @@ rva_nego_begin(struct reeve_stream *s, reeve_op_t *op)
 	t->begun = true;
 	t->op = op;
 	if (rc < 0) {
+		rvq_cell32_put(&rva_nego_of(s)->agreed, 0); /* of a lazy one */
 		rva_nego_over(s, rc);
 	} else {
 		if (!s->gone)

@@ -189,7 +189,9 @@ START_TEST(a_stream_in_use_is_busy)
 	rvt_duo_stream(&d);
 	rvt_done_init(&rd, RVT_WAIT_MS);
 	reeve_read_async(d.s[0], &rd.op);
-	ck_assert_int_eq(reeve_negotiate(d.s[0], REEVE_DIALER, ab, 2, 100), REEVE_EBUSY);
+	ck_assert_int_eq(
+	    reeve_negotiate(d.s[0], REEVE_DIALER | REEVE_LAZY, ab, 1, 100), REEVE_EBUSY);
+	ck_assert_ptr_null(reeve_stream_proto(d.s[0]));
 	rvt_write_run(d.s[1], 5, 0);
 	ck_assert_int_eq(rvt_done_wait(&rd), 5);
 	reeve_buf_unref(rd.op.buf);
