@@ -29,6 +29,8 @@ struct rva_actor_ops {
 	void (*on)(struct rva_actor *a, struct rvq_node *n);
 	/* The mailbox was found empty after dead was set: free the actor.  Owner. */
 	void (*free)(struct rva_actor *a);
+	/* It never calls the application: a thread of the application may run its turn while the worker sleeps (lend.h). */
+	bool lend;
 };
 
 struct rva_actor {

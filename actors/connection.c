@@ -530,7 +530,7 @@ conn_free(struct rva_actor *a)
 	rv_free(ar, c, sizeof(*c));
 }
 
-const struct rva_actor_ops rva_conn_ops = {conn_on, conn_free};
+const struct rva_actor_ops rva_conn_ops = {conn_on, conn_free, true};
 const struct rva_conn_hooks rva_conn_hooks = {sink_emit, sink_room, on_timer, on_ready};
 
 void

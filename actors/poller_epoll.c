@@ -4,16 +4,14 @@
 #include "actors/poller.h"
 
 #include <errno.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include <reeve/error.h>
 
-#define BATCH 64
-
 int
 rva_poller_init(struct rva_poller *p)
 {
+	p->n = 0;
 	p->fd = epoll_create1(EPOLL_CLOEXEC);
 	return p->fd < 0 ? REEVE_ESYS_BASE - errno : 0;
 }
@@ -65,20 +63,25 @@ wait_ms(uint64_t now, uint64_t deadline)
 unsigned
 rva_poller_wait(struct rva_poller *p, uint64_t now, uint64_t deadline)
 {
-	struct epoll_event ev[BATCH];
-	int n = epoll_wait(p->fd, ev, BATCH, wait_ms(now, deadline));
+	p->n = epoll_wait(p->fd, p->ev, RVA_POLLER_BATCH, wait_ms(now, deadline));
+	return p->n > 0 ? (unsigned)p->n : 0;
+}
 
-	for (int i = 0; i < n; i++) {
-		struct rva_source *s = ev[i].data.ptr;
+void
+rva_poller_tell(struct rva_poller *p)
+{
+	for (int i = 0; i < p->n; i++) {
+		struct rva_source *s = p->ev[i].data.ptr;
+		uint32_t e = p->ev[i].events;
 		int events = 0;
 
-		if (ev[i].events & EPOLLIN)
+		if (e & EPOLLIN)
 			events |= RVA_READ;
-		if (ev[i].events & EPOLLOUT)
+		if (e & EPOLLOUT)
 			events |= RVA_WRITE;
-		if (ev[i].events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+		if (e & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
 			events |= RVA_HUP | RVA_READ | RVA_WRITE;
 		s->ready(s, events);
 	}
-	return n > 0 ? (unsigned)n : 0;
+	p->n = 0;
 }

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "actors/lend.h"
 #include "actors/negotiate.h"
 #include "lib/alloc.h"
 #include "lib/check.h"
@@ -102,17 +103,27 @@ rva_deadline_of(const struct rvq_cell64 *d)
 
 /* --- reading: threads --- */
 
-/* Under the word: n more bytes are let go. */
+/* Something was consumed.  Who reads much does what follows from it, while the worker sleeps. */
 static void
-consume(struct reeve_stream *s, struct rva_port *p, uint32_t n)
+tell(struct reeve_stream *s)
+{
+	rva_lend_begin();
+	rva_ring(&s->actor, &s->bell, RVA_S_READ);
+	rva_lend_end();
+}
+
+/* Under the word: n more bytes are let go.  True: the owner has to be told. */
+static bool
+consume(struct rva_port *p, uint32_t n)
 {
 	rvq_cell64_put(&p->consumed, rvq_cell64_get_relaxed(&p->consumed) + n);
 	p->unrung += n;
 	if (p->unrung >= RING_BELL_AT ||
 	    (rvq_cell32_get(&p->more) != 0 && rvq_ring_count(&p->rring) < RVA_PORT_SLOTS / 4)) {
 		p->unrung = 0;
-		rva_ring(&s->actor, &s->bell, RVA_S_READ);
+		return true;
 	}
+	return false;
 }
 
 /* Under the word: the next buffer, or NULL. */
@@ -127,7 +138,7 @@ next_buf(struct rva_port *p)
 }
 
 static size_t
-copy_out(struct reeve_stream *s, struct rva_port *p, uint8_t *to, size_t n)
+copy_out(struct rva_port *p, uint8_t *to, size_t n)
 {
 	size_t done = 0, k;
 	reeve_buf_t *b;
@@ -146,13 +157,11 @@ copy_out(struct reeve_stream *s, struct rva_port *p, uint8_t *to, size_t n)
 			rv_buf_unref(b);
 		}
 	}
-	if (done > 0)
-		consume(s, p, (uint32_t)done);
 	return done;
 }
 
 static size_t
-hand_out(struct reeve_stream *s, struct rva_port *p, reeve_buf_t **out)
+hand_out(struct rva_port *p, reeve_buf_t **out)
 {
 	reeve_buf_t *b = next_buf(p);
 	size_t n;
@@ -168,7 +177,6 @@ hand_out(struct reeve_stream *s, struct rva_port *p, reeve_buf_t **out)
 	}
 	n = b->len;
 	*out = b;
-	consume(s, p, (uint32_t)n);
 	return n;
 }
 
@@ -178,12 +186,16 @@ static reeve_ssize
 take_some(struct reeve_stream *s, struct rva_port *p, void *to, size_t n, reeve_buf_t **b)
 {
 	size_t got;
+	bool ring;
 
 	if (rva_nego_takes(s))
 		return 0;
 	rva_word_take(&p->rword);
-	got = to != NULL ? copy_out(s, p, to, n) : hand_out(s, p, b);
+	got = to != NULL ? copy_out(p, to, n) : hand_out(p, b);
+	ring = got > 0 && consume(p, (uint32_t)got);
 	rva_word_give(&p->rword);
+	if (ring)
+		tell(s);
 	return (reeve_ssize)got;
 }
 
@@ -200,7 +212,7 @@ ring_before_sleep(struct reeve_stream *s, struct rva_port *p)
 		rva_word_give(&p->rword);
 	}
 	if (ring)
-		rva_ring(&s->actor, &s->bell, RVA_S_READ);
+		tell(s);
 }
 
 /* to != NULL: copy at most n bytes; else hand out a buffer. */
@@ -234,6 +246,7 @@ read_either(struct reeve_stream *s, struct rva_port *p, void *to, size_t n, reev
 		}
 		if (!rung) {
 			ring_before_sleep(s, p);
+			rvq_cell32_put(&p->waited, 1);
 			rung = true;
 		}
 		rvq_parker_arm(&p->readers);

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "actors/lend.h"
 #include "actors/negotiate.h"
 #include "lib/check.h"
 
@@ -124,6 +125,22 @@ give(struct reeve_stream *s, struct rva_port *p)
 		rva_ring(&s->actor, &s->bell, RVA_S_WRITE);
 }
 
+/* n bytes more are accepted.  Many, or the first after a thread had waited for the peer, leave on this thread if the
+ * worker sleeps; a run of small ones goes to the worker, which sends what has come together meanwhile at once. */
+static void
+tell(struct reeve_stream *s, struct rva_port *p, size_t n)
+{
+	bool lend = n >= LARGE || rvq_cell32_get(&p->waited) != 0;
+
+	if (lend) {
+		rvq_cell32_put(&p->waited, 0);
+		rva_lend_begin();
+	}
+	rva_ring(&s->actor, &s->bell, RVA_S_WRITE);
+	if (lend)
+		rva_lend_end();
+}
+
 reeve_ssize
 rva_port_write(struct reeve_stream *s, struct rva_port *p, const struct iovec *v, int n)
 {
@@ -143,7 +160,7 @@ rva_port_write(struct reeve_stream *s, struct rva_port *p, const struct iovec *v
 			give(s, p);
 			total += done;
 			if (done > 0)
-				rva_ring(&s->actor, &s->bell, RVA_S_WRITE);
+				tell(s, p, done);
 			if (done < v[i].iov_len - off && rc == 0)
 				rc = wait_room(s, p);
 		}
@@ -174,7 +191,7 @@ rva_port_write_buf(struct reeve_stream *s, struct rva_port *p, reeve_buf_t *b)
 			(void)rva_wring_push_spsc(&p->wring, p->wslots, &e);
 			rvq_cell64_put(&p->accepted, rvq_cell64_get_relaxed(&p->accepted) + n);
 			give(s, p);
-			rva_ring(&s->actor, &s->bell, RVA_S_WRITE);
+			tell(s, p, n);
 			return (reeve_ssize)n;
 		}
 		give(s, p);
