@@ -15,6 +15,7 @@ rva_actor_init(struct rva_actor *a, struct rva_worker *home, const struct rva_ac
 	a->home = home;
 	a->ops = ops;
 	a->dead = false;
+	a->watched = false;
 }
 
 bool
@@ -27,7 +28,7 @@ rva_actor_turn(struct rva_actor *a, unsigned budget, uint64_t *handled)
 		if (n == NULL) {
 			if (a->dead) {
 				/* The worker may hold an event of the poller that names it. */
-				if (a->home->lent)
+				if (a->watched && a->home->lent)
 					return true;
 				a->ops->free(a);
 				return false;

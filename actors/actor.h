@@ -38,7 +38,8 @@ struct rva_actor {
 	struct rvq_link link;    /* inbox or run list: whoever made it runnable, then the worker */
 	struct rva_worker *home; /* immutable */
 	const struct rva_actor_ops *ops; /* immutable */
-	bool dead; /* owner: nobody can post any more; free it at the end of this turn */
+	bool dead;    /* owner: nobody can post any more; free it at the end of this turn */
+	bool watched; /* owner: the poller has known it */
 };
 
 #define rva_container(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))

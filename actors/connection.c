@@ -468,6 +468,7 @@ start(struct reeve_conn *c)
 {
 	int fd = c->transport->ops->fd(c->transport), rc = 0;
 
+	c->actor.watched = fd >= 0;
 	if (fd >= 0)
 		rc = rva_poller_add(&c->w->poller, fd, &c->source);
 	if (rc < 0) {

@@ -55,6 +55,13 @@ rva_op_claim(reeve_op_t *op)
 }
 
 static void ask_done(reeve_op_t *op);
+static char ours; /* its address in conn: see rva_op_ours */
+
+void
+rva_op_ours(reeve_op_t *op)
+{
+	op->conn = (reeve_conn_t *)(void *)&ours;
+}
 
 static void
 complete(reeve_op_t *op)
@@ -81,7 +88,7 @@ has_to_wait(const reeve_op_t *op)
 {
 	struct rva_worker *w = rva_self;
 
-	if (w == NULL || op->fn == ask_done)
+	if (w == NULL || op->fn == ask_done || op->conn == (reeve_conn_t *)(void *)&ours)
 		return false;
 	return w->bounced > 0 || (w->lent && op->fn != NULL);
 }

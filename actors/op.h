@@ -84,6 +84,8 @@ bool rva_op_answer(reeve_op_t *op, reeve_ssize res);
 /* An operation that could not be started: completes with rc on a worker of rt; rt NULL (nothing is known, all handles
  * were NULL) or a forked child: at once, on the calling thread. */
 void rva_op_refuse(reeve_rt_t *rt, reeve_op_t *op, int rc);
+/* Its fn is the library's and may be called wherever the operation is decided.  Not for those that result in a connection. */
+void rva_op_ours(reeve_op_t *op);
 /* The actor of a worker that completes operations which must not call back where they were decided: refused ones, and
  * those that a thread of the application decided in the worker's stead. */
 void rva_op_clerk_init(struct rva_actor *clerk, struct rva_worker *w);

@@ -97,6 +97,13 @@ ring_room(const struct rva_port *p)
 	return RVA_PORT_SLOTS - 1 - rvq_ring_count(&p->wring);
 }
 
+static bool
+no_wait(struct reeve_stream *s, struct rva_port *p)
+{
+	return rva_rc(&s->wr_rc) != RVA_RC_OPEN ||
+	    (roomy(s, p) && ring_room(p) > RVA_PORT_SLOTS / 2);
+}
+
 /* Sleep until there is room, an answer or the deadline.  0: look again. */
 static int
 wait_room(struct reeve_stream *s, struct rva_port *p)
@@ -104,8 +111,7 @@ wait_room(struct reeve_stream *s, struct rva_port *p)
 	uint64_t deadline = rva_deadline_of(&s->wr_deadline);
 
 	rvq_parker_arm(&p->writers);
-	if (rva_rc(&s->wr_rc) != RVA_RC_OPEN ||
-	    (roomy(s, p) && ring_room(p) > RVA_PORT_SLOTS / 2)) {
+	if (no_wait(s, p)) {
 		rvq_parker_disarm(&p->writers);
 		return 0;
 	}

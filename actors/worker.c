@@ -142,7 +142,7 @@ run_turns(struct rva_worker *w)
 		if (w->run_head == NULL)
 			w->run_tail = &w->run_head;
 		turns++;
-		if (w->lent && (!a->ops->lend || a->dead)) {
+		if (w->lent && (!a->ops->lend || (a->dead && a->watched))) {
 			a->link.next = NULL;
 			*kept_tail = &a->link;
 			kept_tail = &a->link.next;
