@@ -13,6 +13,15 @@
 #include "lib/check.h"
 #include "lib/clock.h"
 
+static void ask_done(reeve_op_t *op);
+static char ours; /* its address in conn: see rva_op_ours */
+
+void
+rva_op_ours(reeve_op_t *op)
+{
+	op->conn = (reeve_conn_t *)(void *)&ours;
+}
+
 void
 reeve_op_init(reeve_op_t *op, void (*fn)(reeve_op_t *op), void *arg)
 {
@@ -32,6 +41,8 @@ rva_op_prepare(
 	p->cancel.kind = RVA_MSG_CANCEL;
 	p->next = NULL;
 	p->target = target;
+	if (op->fn == ask_done)
+		rva_container(op, struct rva_ask, op)->w = target != NULL ? target->home : NULL;
 	p->ref = ref;
 	p->unref = unref;
 	p->deadline = op->timeout_ms < 0 ? UINT64_MAX
@@ -52,15 +63,6 @@ bool
 rva_op_claim(reeve_op_t *op)
 {
 	return rvq_cell32_cas(&rva_op(op)->state, RVA_OP_PENDING, RVA_OP_CLAIMED);
-}
-
-static void ask_done(reeve_op_t *op);
-static char ours; /* its address in conn: see rva_op_ours */
-
-void
-rva_op_ours(reeve_op_t *op)
-{
-	op->conn = (reeve_conn_t *)(void *)&ours;
 }
 
 static void
@@ -291,12 +293,21 @@ rva_ask_drop(struct rva_ask *k)
 	rv_free(k->arena, k, sizeof(*k));
 }
 
+static bool
+answered(void *arg)
+{
+	return rvq_latch_isset(&((struct rva_ask *)arg)->done);
+}
+
 reeve_ssize
 rva_ask_wait(struct rva_ask *k, reeve_op_t *out)
 {
 	reeve_ssize rc;
 
 	rva_lend_end();
+	while (k->w != NULL && !rvq_latch_isset(&k->done) && rv_clock_us() < k->deadline &&
+	    rva_lend_lead(k->w, answered, k, k->deadline))
+		;
 	if (rvq_latch_wait(&k->done, k->deadline) == REEVE_ETIMEDOUT && rva_op_cancel(&k->op)) {
 		ask_put(k); /* whoever gets the cancel message ends the record */
 		return REEVE_ETIMEDOUT;

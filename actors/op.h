@@ -111,7 +111,8 @@ struct rva_ask {
 	reeve_op_t op;
 	struct rvq_ref refs;
 	struct rv_arena *arena;
-	uint64_t deadline; /* us, the caller's */
+	struct rva_worker *w; /* who answers */
+	uint64_t deadline;    /* us, the caller's */
 	struct rvq_latch done;
 };
 /* timeout_ms 0 is answered by the owner ("not ready now"), others are kept by the caller.  NULL: out of memory. */

@@ -14,12 +14,14 @@ struct rva_source {
 	void (*ready)(struct rva_source *s, int events);
 };
 
-#define RVA_POLLER_BATCH 64
-
 struct rva_poller {
 	int fd; /* epoll */
-	int n;  /* events that were not told yet */
-	struct epoll_event ev[RVA_POLLER_BATCH];
+};
+
+/* What was ready; told by rva_poller_tell. */
+struct rva_events {
+	int n;
+	struct epoll_event ev[64];
 };
 
 int rva_poller_init(struct rva_poller *p);
@@ -32,7 +34,8 @@ int rva_poller_add_bell(struct rva_poller *p, int fd, struct rva_source *s);
 void rva_poller_remove(struct rva_poller *p, int fd);
 /* Wait until deadline (us of CLOCK_MONOTONIC; 0: do not wait; UINT64_MAX: for ever).  Returns how many are to be told, by
  * the next call: until then nothing that was added is freed. */
-unsigned rva_poller_wait(struct rva_poller *p, uint64_t now, uint64_t deadline);
-void rva_poller_tell(struct rva_poller *p);
+unsigned rva_poller_wait(
+    struct rva_poller *p, struct rva_events *e, uint64_t now, uint64_t deadline);
+void rva_poller_tell(struct rva_events *e);
 
 #endif

@@ -11,7 +11,6 @@
 int
 rva_poller_init(struct rva_poller *p)
 {
-	p->n = 0;
 	p->fd = epoll_create1(EPOLL_CLOEXEC);
 	return p->fd < 0 ? REEVE_ESYS_BASE - errno : 0;
 }
@@ -61,27 +60,27 @@ wait_ms(uint64_t now, uint64_t deadline)
 }
 
 unsigned
-rva_poller_wait(struct rva_poller *p, uint64_t now, uint64_t deadline)
+rva_poller_wait(struct rva_poller *p, struct rva_events *e, uint64_t now, uint64_t deadline)
 {
-	p->n = epoll_wait(p->fd, p->ev, RVA_POLLER_BATCH, wait_ms(now, deadline));
-	return p->n > 0 ? (unsigned)p->n : 0;
+	e->n = epoll_wait(p->fd, e->ev, sizeof(e->ev) / sizeof(e->ev[0]), wait_ms(now, deadline));
+	return e->n > 0 ? (unsigned)e->n : 0;
 }
 
 void
-rva_poller_tell(struct rva_poller *p)
+rva_poller_tell(struct rva_events *e)
 {
-	for (int i = 0; i < p->n; i++) {
-		struct rva_source *s = p->ev[i].data.ptr;
-		uint32_t e = p->ev[i].events;
+	for (int i = 0; i < e->n; i++) {
+		struct rva_source *s = e->ev[i].data.ptr;
+		uint32_t got = e->ev[i].events;
 		int events = 0;
 
-		if (e & EPOLLIN)
+		if (got & EPOLLIN)
 			events |= RVA_READ;
-		if (e & EPOLLOUT)
+		if (got & EPOLLOUT)
 			events |= RVA_WRITE;
-		if (e & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+		if (got & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
 			events |= RVA_HUP | RVA_READ | RVA_WRITE;
 		s->ready(s, events);
 	}
-	p->n = 0;
+	e->n = 0;
 }

@@ -215,13 +215,50 @@ ring_before_sleep(struct reeve_stream *s, struct rva_port *p)
 		tell(s);
 }
 
+/* What a reader that leads waits for. */
+struct wait {
+	struct reeve_stream *s;
+	struct rva_port *p;
+	uint64_t deadline;
+};
+
+static bool
+over(void *arg)
+{
+	struct wait *w = arg;
+
+	return !rva_port_quiet(w->s, w->p) || rvq_cell32_get(&w->s->async_reads) != 0 ||
+	    (rvq_cell32_get(&w->s->app) & (RVA_APP_STOP | RVA_APP_CLOSE | RVA_APP_RESET)) != 0 ||
+	    rva_deadline_of(&w->s->rd_deadline) != w->deadline;
+}
+
+/* Wait for something to look at.  REEVE_ETIMEDOUT: there was nothing until the deadline. */
+static int
+wait_more(struct reeve_stream *s, struct rva_port *p)
+{
+	struct wait w = {s, p, rva_deadline_of(&s->rd_deadline)};
+	bool late;
+
+	if (rva_lend_lead(s->conn->w, over, &w, w.deadline)) {
+		late = w.deadline != RVQ_FOREVER && rv_clock_us() >= w.deadline;
+	} else {
+		rvq_parker_arm(&p->readers);
+		if (over(&w)) {
+			rvq_parker_disarm(&p->readers);
+			return 0;
+		}
+		late = rvq_parker_wait(&p->readers, w.deadline) == REEVE_ETIMEDOUT;
+	}
+	return late && w.deadline == rva_deadline_of(&s->rd_deadline) && rva_port_quiet(s, p)
+	    ? REEVE_ETIMEDOUT
+	    : 0;
+}
+
 /* to != NULL: copy at most n bytes; else hand out a buffer. */
 static reeve_ssize
 read_either(struct reeve_stream *s, struct rva_port *p, void *to, size_t n, reeve_buf_t **b)
 {
 	reeve_ssize got = 0;
-	bool armed = false, rung = false;
-	uint64_t deadline;
 	int rc;
 
 	for (;;) {
@@ -236,21 +273,11 @@ read_either(struct reeve_stream *s, struct rva_port *p, void *to, size_t n, reev
 			return got;
 		if (rc != RVA_RC_OPEN)
 			return rc;
-		deadline = rva_deadline_of(&s->rd_deadline);
-		if (armed) {
-			if (rvq_parker_wait(&p->readers, deadline) == REEVE_ETIMEDOUT &&
-			    deadline == rva_deadline_of(&s->rd_deadline) && rva_port_quiet(s, p))
-				return REEVE_ETIMEDOUT;
-			armed = rung = false;
-			continue;
-		}
-		if (!rung) {
-			ring_before_sleep(s, p);
-			rvq_cell32_put(&p->waited, 1);
-			rung = true;
-		}
-		rvq_parker_arm(&p->readers);
-		armed = true;
+		ring_before_sleep(s, p);
+		rvq_cell32_put(&p->waited, 1);
+		rc = wait_more(s, p);
+		if (rc < 0)
+			return rc;
 	}
 }
 

@@ -203,9 +203,10 @@ rva_worker_busy(const struct rva_worker *w)
 static unsigned
 look(struct rva_worker *w)
 {
-	unsigned n = rva_poller_wait(&w->poller, w->now, 0);
+	struct rva_events events;
+	unsigned n = rva_poller_wait(&w->poller, &events, w->now, 0);
 
-	rva_poller_tell(&w->poller);
+	rva_poller_tell(&events);
 	return n;
 }
 
@@ -215,6 +216,7 @@ static unsigned
 park(struct rva_worker *w, uint64_t deadline)
 {
 	uint64_t timer = rva_wheel_next(&w->wheel), until = timer < deadline ? timer : deadline;
+	struct rva_events events;
 	bool trim = w->warm && until > w->now + TRIM_US;
 	unsigned n = 0;
 
@@ -223,11 +225,11 @@ park(struct rva_worker *w, uint64_t deadline)
 	w->sleep_until = until;
 	rvq_waker_arm(&w->waker);
 	if (rvq_stack_empty(&w->inbox) && rvq_cell32_get(&w->stop) == 0)
-		n = rva_poller_wait(&w->poller, w->now, until);
+		n = rva_poller_wait(&w->poller, &events, w->now, until);
 	else
-		n = rva_poller_wait(&w->poller, w->now, 0);
+		n = rva_poller_wait(&w->poller, &events, w->now, 0);
 	rvq_waker_disarm(&w->waker);
-	rva_poller_tell(&w->poller);
+	rva_poller_tell(&events);
 	if (n > 0) {
 		w->warm = !w->rt->external;
 	} else if (trim && rv_clock_us() >= until) {

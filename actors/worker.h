@@ -33,6 +33,7 @@ struct rva_worker {
 	struct rvq_gauge connections; /* and attempts to make one */
 	struct rvq_gauge listeners;
 	struct rvq_gauge wakes;
+	struct rvq_cell32 shy;   /* waits that do not lead: lend.c */
 	struct rvq_gauge custom; /* connections over transports of the application */
 	/* owner */
 	struct rvq_link *run_head __attribute__((aligned(64)));

@@ -119,14 +119,6 @@ loan_word(struct rvq_waker *w)
 	return (uint32_t *)(void *)&w->loan.word;
 }
 
-void
-rvq_waker_disarm(struct rvq_waker *w)
-{
-	while (!rvq_loan_back(&w->loan))
-		(void)syscall(
-		    SYS_futex, loan_word(w), FUTEX_WAIT_PRIVATE, RVQ_LOAN_WANTED, NULL, NULL, 0);
-}
-
 static void
 ring(struct rvq_waker *w)
 {
@@ -136,10 +128,21 @@ ring(struct rvq_waker *w)
 	(void)n; /* the only failure is a counter at its maximum, after 2^64 wakes */
 }
 
+void
+rvq_waker_disarm(struct rvq_waker *w)
+{
+	while (!rvq_loan_back(&w->loan)) {
+		ring(w); /* it may be a leader that has it */
+		while (rvq_load_acq(&w->loan.word) == RVQ_LOAN_WANTED)
+			(void)syscall(SYS_futex, loan_word(w), FUTEX_WAIT_PRIVATE, RVQ_LOAN_WANTED,
+			    NULL, NULL, 0);
+	}
+}
+
 bool
 rvq_waker_wake(struct rvq_waker *w)
 {
-	if (!rvq_loan_claim(&w->loan, RVQ_LOAN_AWAKE))
+	if (rvq_loan_claim(&w->loan, RVQ_LOAN_AWAKE) == RVQ_CLAIM_NONE)
 		return false;
 	ring(w);
 	return true;
@@ -148,7 +151,33 @@ rvq_waker_wake(struct rvq_waker *w)
 bool
 rvq_waker_borrow(struct rvq_waker *w)
 {
-	return rvq_loan_claim(&w->loan, RVQ_LOAN_LENT);
+	enum rvq_claim claim = rvq_loan_claim(&w->loan, RVQ_LOAN_LENT);
+
+	if (claim == RVQ_CLAIM_LEADER)
+		ring(w);
+	return claim == RVQ_CLAIM_MINE;
+}
+
+void
+rvq_waker_poke(struct rvq_waker *w)
+{
+	uint32_t word = RVQ_LOAN_LED;
+
+	rvq_fence_sc(); /* pairs with rvq_loan_lead */
+	if (rvq_load_rlx(&w->loan.word) == word && rvq_cas_ar(&w->loan.word, &word, RVQ_LOAN_LENT))
+		ring(w);
+}
+
+bool
+rvq_waker_lead(struct rvq_waker *w)
+{
+	return rvq_loan_lead(&w->loan);
+}
+
+bool
+rvq_waker_led(struct rvq_waker *w)
+{
+	return rvq_loan_led(&w->loan);
 }
 
 static void

@@ -69,5 +69,12 @@ bool rvq_waker_borrow(struct rvq_waker *w);
 bool rvq_waker_give(struct rvq_waker *w);
 /* The borrower leaves something to the worker, and wakes it. */
 void rvq_waker_hand(struct rvq_waker *w);
+/* The borrower is about to sleep in epoll_wait as the worker does: true: look at what others publish once more, and then
+ * sleep; false: hand the turn over. */
+bool rvq_waker_lead(struct rvq_waker *w);
+/* It is back.  False: hand the turn over. */
+bool rvq_waker_led(struct rvq_waker *w);
+/* Any thread, after publishing what a leader waits for: an edge if there is one. */
+void rvq_waker_poke(struct rvq_waker *w);
 
 #endif
