@@ -39,7 +39,10 @@ run(struct rva_worker *w, struct rva_events *events)
 {
 	struct rv_pool *before = rv_pool_current();
 	unsigned passes = 0;
+	int cancel;
 
+	/* Reading and writing are points where a thread may be cancelled, and it would take the turn with it. */
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	w->lent = true;
 	rva_self = w;
 	rv_pool_enter(w->pool);
@@ -52,6 +55,7 @@ run(struct rva_worker *w, struct rva_events *events)
 	rv_pool_enter(before);
 	rva_self = NULL;
 	w->lent = false;
+	(void)pthread_setcancelstate(cancel, NULL);
 	if (rva_worker_busy(w))
 		rvq_cell32_put(&w->shy, SHY);
 	/* An earlier timer, or a pool that was trimmed and is not empty any more: the worker has to sleep anew. */
@@ -108,14 +112,17 @@ rva_lend_lead(struct rva_worker *w, bool (*done)(void *arg), void *arg, uint64_t
 	struct rva_events events = {.n = 0};
 	uint64_t now = 0;
 	bool mine = true;
+	int cancel;
 
 	if (w->rt->external || rva_self != NULL || !may_lend(w) || shy(w) ||
 	    !rvq_waker_borrow(&w->waker))
 		return false;
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	while (run(w, &events) && mine) {
 		now = w->now;
 		if (done(arg) || now >= deadline) {
 			give(w);
+			(void)pthread_setcancelstate(cancel, NULL);
 			return true;
 		}
 		if (!rvq_waker_lead(&w->waker))
@@ -125,6 +132,7 @@ rva_lend_lead(struct rva_worker *w, bool (*done)(void *arg), void *arg, uint64_t
 		mine = rvq_waker_led(&w->waker);
 	}
 	hand(w);
+	(void)pthread_setcancelstate(cancel, NULL);
 	return true;
 }
 

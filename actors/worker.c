@@ -217,6 +217,7 @@ park(struct rva_worker *w, uint64_t deadline)
 {
 	uint64_t timer = rva_wheel_next(&w->wheel), until = timer < deadline ? timer : deadline;
 	struct rva_events events;
+	uint64_t now = w->now; /* armed, a borrower may set it */
 	bool trim = w->warm && until > w->now + TRIM_US;
 	unsigned n = 0;
 
@@ -225,9 +226,9 @@ park(struct rva_worker *w, uint64_t deadline)
 	w->sleep_until = until;
 	rvq_waker_arm(&w->waker);
 	if (rvq_stack_empty(&w->inbox) && rvq_cell32_get(&w->stop) == 0)
-		n = rva_poller_wait(&w->poller, &events, w->now, until);
+		n = rva_poller_wait(&w->poller, &events, now, until);
 	else
-		n = rva_poller_wait(&w->poller, &events, w->now, 0);
+		n = rva_poller_wait(&w->poller, &events, now, 0);
 	rvq_waker_disarm(&w->waker);
 	rva_poller_tell(&events);
 	if (n > 0) {
