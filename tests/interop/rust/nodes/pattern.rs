@@ -149,7 +149,7 @@ pub fn hex(bytes: &[u8]) -> String {
 
 pub fn unhex(text: &str) -> Result<Vec<u8>, String> {
     let wrong = || format!("no hexadecimal bytes: {text}");
-    if text.len() % 2 != 0 || !text.is_ascii() {
+    if text.len() & 1 == 1 || !text.is_ascii() {
         return Err(wrong());
     }
     (0..text.len())
