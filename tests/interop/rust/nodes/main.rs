@@ -1,10 +1,11 @@
 //! A node that is told what to do on its standard input: the language of tests/interop/rust/nodes/README.md.  Built once on
-//! litep2p and once on rust-libp2p.
+//! litep2p and once on rust-libp2p.  Or, with `bench`, two of them that are measured.
 
 mod ask;
 #[cfg_attr(feature = "lite", path = "litep2p.rs")]
 #[cfg_attr(feature = "swarm", path = "libp2p/mod.rs")]
 mod backend;
+mod bench;
 mod command;
 mod events;
 mod notify;
@@ -144,9 +145,11 @@ fn main() -> ExitCode {
         .enable_all()
         .build()
         .expect("runtime");
-    let done = match Options::parse(std::env::args().skip(1)) {
-        Ok(options) => rt.block_on(serve(options)),
-        Err(e) => Err(e),
+    let mut words = std::env::args().skip(1).peekable();
+    let done = if words.next_if(|word| word == "bench").is_some() {
+        rt.block_on(bench::run(words))
+    } else {
+        Options::parse(words).and_then(|options| rt.block_on(serve(options)))
     };
     match done {
         Ok(()) => std::process::exit(0), // whatever still runs
