@@ -2,6 +2,7 @@
 
 mod codec;
 mod frame;
+mod handle;
 mod notify;
 mod run;
 mod silent;
@@ -30,8 +31,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
+pub use handle::{Notify, Sink};
 pub use libp2p_identity::PeerId;
-pub use notify::{Notify, Sink};
 
 pub type Bytes = Vec<u8>;
 pub type InboundId = rr::InboundRequestId;
