@@ -4,6 +4,7 @@ use crate::events::{word, AskEvent, LinkEvent, NotifyEvent, Refused};
 use crate::options::{self, Options};
 use crate::Result;
 use futures::channel::mpsc::{unbounded, UnboundedReceiver, UnboundedSender};
+use futures::channel::oneshot;
 use futures::{FutureExt, StreamExt};
 use litep2p::codec::ProtocolCodec;
 use litep2p::config::ConfigBuilder;
@@ -44,7 +45,7 @@ pub struct Node {
 }
 
 enum Command {
-    Know(PeerId, Multiaddr),
+    Know(PeerId, Multiaddr, oneshot::Sender<()>),
     Dial(PeerId, Multiaddr),
 }
 
@@ -55,10 +56,12 @@ pub struct Control {
 }
 
 impl Control {
-    pub fn know(&self, addr: SocketAddr, peer: PeerId) {
-        let _ = self
-            .commands
-            .unbounded_send(Command::Know(peer, with_id(addr, peer)));
+    /// Until that is done: what comes next may take another way.
+    pub async fn know(&self, addr: SocketAddr, peer: PeerId) {
+        let (done, wait) = oneshot::channel();
+        let command = Command::Know(peer, with_id(addr, peer), done);
+        let _ = self.commands.unbounded_send(command);
+        let _ = wait.await;
     }
 
     pub fn dial(&self, addr: SocketAddr, peer: PeerId) {
@@ -192,8 +195,9 @@ async fn run(
                 None => return,
             },
             order = orders.next() => match order {
-                Some(Command::Know(peer, addr)) => {
+                Some(Command::Know(peer, addr, done)) => {
                     litep2p.add_known_address(peer, std::iter::once(addr));
+                    let _ = done.send(());
                 }
                 Some(Command::Dial(peer, addr)) => {
                     if let Err(e) = litep2p.dial_address(addr).await {

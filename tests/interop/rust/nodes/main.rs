@@ -102,7 +102,7 @@ async fn serve(options: Options) -> Result<()> {
         match command.word.as_str() {
             "quit" => return Ok(()),
             "dial" | "know" | "disconnect" => {
-                if let Err(e) = of_links(&control, &command) {
+                if let Err(e) = of_links(&control, &command).await {
                     fail(&command, &e.to_string());
                 }
             }
@@ -114,12 +114,12 @@ async fn serve(options: Options) -> Result<()> {
     Ok(())
 }
 
-fn of_links(control: &backend::Control, command: &Command) -> Result<()> {
+async fn of_links(control: &backend::Control, command: &Command) -> Result<()> {
     match command.word.as_str() {
         "disconnect" => control.disconnect(command.peer(0)?),
         "dial" => control.dial(command.number(0)?, command.peer(1)?),
         _ => {
-            control.know(command.number(0)?, command.peer(1)?);
+            control.know(command.number(0)?, command.peer(1)?).await;
             say("ok know".into());
         }
     }

@@ -70,7 +70,8 @@ pub enum Order {
 pub struct Control(UnboundedSender<Order>);
 
 impl Control {
-    pub fn know(&self, addr: SocketAddr, peer: PeerId) {
+    /// Before whatever is ordered next.
+    pub async fn know(&self, addr: SocketAddr, peer: PeerId) {
         let _ = self.0.unbounded_send(Order::Know(peer, multiaddr(addr)));
     }
 
