@@ -209,7 +209,7 @@ reeve_sink_send_async(reeve_sink_t *k, reeve_buf_t *b, reeve_op_t *op)
 		rc = REEVE_ENOTSUP;
 	if (rc == 0 && (m = mark_new(k, b, op)) == NULL)
 		rc = REEVE_ENOMEM;
-	if (rc < 0) {
+	if (rc < 0 || m == NULL) {
 		rv_buf_unref(b);
 		rva_op_refuse(k != NULL ? k->rt : NULL, op, rc);
 		return;
@@ -294,10 +294,9 @@ rvn_send_take(struct reeve_sink *k)
 
 	for (;;) {
 		n = rvq_mailbox_pop_mpsc(&k->sendq);
-		if (n == NULL && rvq_mailbox_idle_mpsc(&k->sendq))
-			break;
-		if (n == NULL) { /* a post is half done */
-			rvn_session_ring(k, RVN_K_SEND);
+		if (n == NULL) {
+			if (!rvq_mailbox_idle_mpsc(&k->sendq)) /* a post is half done */
+				rvn_session_ring(k, RVN_K_SEND);
 			break;
 		}
 		item = rva_container(n, struct reeve_buf, next);
