@@ -33,23 +33,35 @@ rvt_notes_start(struct rvt_notes *t, const struct rvt_notes_cfg *cfg)
 
 		ck_assert_int_eq(
 		    reeve_notif_install(&t->p[i], t->net.node[i].n, c != NULL ? c : &def), 0);
+		t->called[i] = c != NULL && c->fn != NULL;
 		if (i > 0 && !cfg->net.deaf)
 			rvt_net_introduce(&t->net, 0, i);
 	}
 }
 
 void
-rvt_notes_end(struct rvt_notes *t)
+rvt_notes_forget(struct rvt_notes *t, unsigned i)
 {
 	reeve_notif_event_t ev;
 
-	/* Events that a test left. */
-	for (unsigned i = 0; i < t->net.n; i++)
-		if (t->net.node[i].n != NULL) {
-			ck_assert_int_eq(reeve_node_close(t->net.node[i].n, 0), 0);
-			while (reeve_notif_next(t->p[i], &ev, 0) == 0)
-				reeve_notif_release(t->p[i], &ev);
-		}
+	while (reeve_notif_next(t->p[i], &ev, 0) == 0)
+		reeve_notif_release(t->p[i], &ev);
+}
+
+void
+rvt_notes_end(struct rvt_notes *t)
+{
+	reeve_node_stats_t st;
+
+	for (unsigned i = 0; i < t->net.n; i++) {
+		if (t->net.node[i].n == NULL)
+			continue;
+		ck_assert_int_eq(reeve_node_close(t->net.node[i].n, 0), 0);
+		if (!t->called[i])
+			rvt_notes_forget(t, i);
+		st = rvt_net_stats(&t->net, i);
+		ck_assert_uint_eq(st.streams + st.queued + st.held, 0);
+	}
 	rvt_net_end(&t->net);
 }
 

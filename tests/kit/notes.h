@@ -9,6 +9,7 @@
 struct rvt_notes {
 	struct rvt_net net;
 	reeve_notif_t *p[RVT_NET_MAX];
+	bool called[RVT_NET_MAX]; /* has a callback: no reeve_notif_next */
 };
 
 /* Zeroed: names, defaults, events by reeve_notif_next; cfg[i] for node i, the last for the rest. */
@@ -24,6 +25,8 @@ void rvt_notes_end(struct rvt_notes *t);
 /* A configuration with the names. */
 void rvt_notes_cfg(reeve_notif_cfg_t *cfg, const char *handshake);
 
+/* Take and release what is there. */
+void rvt_notes_forget(struct rvt_notes *t, unsigned i);
 /* The next event of node i, of that type; to be released. */
 void rvt_notes_next(struct rvt_notes *t, unsigned i, uint32_t type, reeve_notif_event_t *ev);
 /* The same, of peer j, released. */
