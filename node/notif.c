@@ -368,27 +368,21 @@ static void
 on_inbound(struct rvn_proto *proto, const char *peer, reeve_stream_t *s, unsigned name)
 {
 	struct reeve_notif *p = (struct reeve_notif *)proto;
-	struct rvn_narg arg = {.step = 0};
-	reeve_reason_t why = rvn_reason(REEVE_EPROTO, REEVE_BY_PEER); /* asks twice at once */
+	struct rvn_nhalf *h = NULL;
 	struct rvn_npeer *r;
 	int rc;
 
-	arg.reason = &why;
-	arg.step = REEVE_STEP_VALIDATE;
 	rvn_nlock(p);
 	r = p->closing ? NULL : find_or_make(p, peer, s->conn->w);
 	rvn_nunlock(p);
-	if (r == NULL) {
-		reeve_close(s);
-		return;
-	}
-	arg.half = rvn_nhalf_new(r, s, name, &rc);
-	if (arg.half != NULL)
-		(void)rvn_npeer_feed(r, RVN_NE_INBOUND, &arg);
+	if (r != NULL)
+		h = rvn_nhalf_new(r, s, name, &rc);
+	if (h != NULL)
+		rvn_nhalf_came(h);
 	else
 		reeve_close(s);
-	rvn_nhalf_discard(arg.half);
-	rvn_npeer_drop(r);
+	if (r != NULL)
+		rvn_npeer_drop(r);
 }
 
 static void

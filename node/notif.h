@@ -119,6 +119,7 @@ struct rvn_nhalf {
 #define RVN_H_OPENED 1u
 #define RVN_H_READ   2u
 #define RVN_H_WROTE  4u
+#define RVN_H_CAME   8u
 
 struct rvn_events {
 	struct rvq_stack fresh; /* peers that have become ready, any thread */
@@ -213,6 +214,8 @@ uint32_t rvn_by(int rc);
 struct rvn_nhalf *rvn_nhalf_new(struct rvn_npeer *r, reeve_stream_t *s, unsigned name, int *rc);
 /* It was never fed to the machine.  Not under the lock. */
 void rvn_nhalf_discard(struct rvn_nhalf *h);
+/* Tell the actor of the peer's substream: behind what is known to have become of the one before. */
+void rvn_nhalf_came(struct rvn_nhalf *h);
 void rvn_nhalf_start(struct rvn_nhalf *h);
 void rvn_nhalf_end(struct rvn_nhalf *h);
 void rvn_nhalf_reply(struct rvn_nhalf *h);

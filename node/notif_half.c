@@ -471,8 +471,28 @@ on_wrote_bit(struct rvn_nhalf *h)
 }
 
 void
+rvn_nhalf_came(struct rvn_nhalf *h)
+{
+	rva_ring(&h->peer->actor, &h->bell.bell, RVN_H_CAME);
+}
+
+static void
+on_came_bit(struct rvn_nhalf *h)
+{
+	reeve_reason_t why = rvn_reason(REEVE_EPROTO, REEVE_BY_PEER); /* it asks twice at once */
+	struct rvn_narg arg = {.half = h, .reason = &why, .step = REEVE_STEP_VALIDATE};
+
+	(void)rvn_npeer_feed(h->peer, RVN_NE_INBOUND, &arg);
+	rvn_nhalf_discard(arg.half);
+}
+
+void
 rvn_nhalf_on(struct rvn_nhalf *h, uint32_t bits)
 {
+	if (bits & RVN_H_CAME) {
+		on_came_bit(h);
+		return;
+	}
 	if (bits & RVN_H_OPENED)
 		on_opened_bit(h);
 	if (bits & RVN_H_WROTE)

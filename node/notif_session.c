@@ -10,8 +10,6 @@
 #include "actors/worker.h"
 #include "lib/check.h"
 
-static void turn(struct reeve_sink *k, uint32_t bits);
-
 void
 rvn_session_ring(struct reeve_sink *k, uint32_t bits)
 {
@@ -31,6 +29,17 @@ reeve_sink_unref(reeve_sink_t *k)
 {
 	if (k != NULL && rvq_ref_put(&k->refs))
 		rvn_session_ring(k, RVN_K_LAST);
+}
+
+/* What is queued, to the gauge. */
+static void
+tell_queued(struct reeve_sink *k)
+{
+	if (k->popped > k->told_queued)
+		rvq_gauge_add(&k->gauges->queued, k->popped - k->told_queued);
+	else if (k->popped < k->told_queued)
+		rvq_gauge_sub(&k->gauges->queued, k->told_queued - k->popped);
+	k->told_queued = k->popped;
 }
 
 /* --- ends --- */
@@ -109,6 +118,7 @@ finish(struct reeve_sink *k)
 	rva_timer_clear(&k->actor.home->wheel, &k->timer);
 	rvn_send_take(k);
 	rvn_send_drop(k);
+	tell_queued(k);
 	rvn_recv_drop(k);
 	if (k->tapped)
 		k->out->tap = NULL;
@@ -180,6 +190,7 @@ on_tap(struct rva_tap *t, enum rva_tap_event ev, uint32_t n)
 			return;
 		rvn_send_taken(k, n);
 		rvn_send_push(k, false);
+		tell_queued(k);
 		if (k->phase == RVN_KP_DRAIN)
 			rvn_session_ring(k, RVN_K_LOOK);
 		break;
@@ -280,16 +291,6 @@ rearm(struct reeve_sink *k)
 }
 
 static void
-tell_queued(struct reeve_sink *k)
-{
-	if (k->popped > k->told_queued)
-		rvq_gauge_add(&k->gauges->queued, k->popped - k->told_queued);
-	else if (k->popped < k->told_queued)
-		rvq_gauge_sub(&k->gauges->queued, k->told_queued - k->popped);
-	k->told_queued = k->popped;
-}
-
-static void
 receive(struct reeve_sink *k)
 {
 	bool went_on = k->in_rc == 1;
@@ -330,12 +331,11 @@ turn(struct reeve_sink *k, uint32_t bits)
 		drain(k, 0, rvq_cell64_get(&k->close_at) - 1);
 	if ((bits & RVN_K_TIME) && k->waiting > 0)
 		k->op_due = rvn_send_expire(k, k->actor.home->now);
-	look(k);
-	if (k->phase < RVN_KP_OVER) {
+	if (k->phase < RVN_KP_SETTLE) {
 		tell_queued(k);
-		if (k->phase < RVN_KP_SETTLE)
-			rearm(k);
+		rearm(k);
 	}
+	look(k);
 }
 
 static void

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tests/kit/duo.h"
+#include "tests/kit/peer.h"
 
 const char *const rvt_notes_names[] = {"/notes/2", "/notes/1"};
 
@@ -174,4 +175,88 @@ rvt_note_check(const reeve_notif_event_t *ev, size_t n, uint32_t number)
 	p = reeve_buf_data(ev->data);
 	for (size_t i = 0; i < n; i++)
 		ck_assert_msg(p[i] == (uint8_t)(number + i / 7), "message %u, byte %zu", number, i);
+}
+
+/* --- strangers */
+
+void
+rvt_wild_write(reeve_stream_t *s, const char *bytes, size_t n)
+{
+	ck_assert_int_eq(reeve_deadline(s, REEVE_WR, rvt_slow(RVT_WAIT_MS)), 0);
+	ck_assert_int_eq(reeve_write(s, bytes, n), (reeve_ssize)n);
+}
+
+void
+rvt_wild_read(reeve_stream_t *s, const char *bytes, size_t n)
+{
+	char got[256];
+	reeve_ssize m;
+
+	ck_assert_int_eq(reeve_deadline(s, REEVE_RD, rvt_slow(RVT_WAIT_MS)), 0);
+	while (n > 0) {
+		m = reeve_read(s, got, n < sizeof(got) ? n : sizeof(got));
+		ck_assert_msg(m > 0, "read: %s", reeve_errname((int)m));
+		if (bytes != NULL) {
+			ck_assert(memcmp(got, bytes, (size_t)m) == 0);
+			bytes += m;
+		}
+		n -= (size_t)m;
+	}
+}
+
+int
+rvt_wild_end(reeve_stream_t *s)
+{
+	char got[256];
+	reeve_ssize m;
+
+	ck_assert_int_eq(reeve_deadline(s, REEVE_RD, rvt_slow(RVT_WAIT_MS)), 0);
+	while ((m = reeve_read(s, got, sizeof(got))) > 0)
+		;
+	return (int)m;
+}
+
+reeve_stream_t *
+rvt_wild_open(struct rvt_stranger *s, const char *bytes, size_t n)
+{
+	reeve_stream_t *out;
+
+	ck_assert_int_eq(reeve_open(s->k, &out, rvt_slow(RVT_WAIT_MS)), 0);
+	ck_assert_int_eq(
+	    reeve_negotiate(out, REEVE_DIALER, &rvt_notes_names[1], 1, rvt_slow(RVT_WAIT_MS)), 0);
+	if (n > 0)
+		rvt_wild_write(out, bytes, n);
+	return out;
+}
+
+reeve_stream_t *
+rvt_wild_accept(struct rvt_stranger *s, size_t len)
+{
+	reeve_stream_t *in;
+
+	ck_assert_int_eq(reeve_accept(s->k, &in, rvt_slow(RVT_WAIT_MS)), 0);
+	ck_assert_int_eq(
+	    reeve_negotiate(in, REEVE_LISTENER, &rvt_notes_names[1], 1, rvt_slow(RVT_WAIT_MS)), 0);
+	rvt_wild_read(in, NULL, len + 1);
+	return in;
+}
+
+void
+rvt_wild_marry(
+    struct rvt_notes *t, struct rvt_stranger *s, reeve_stream_t **out, reeve_stream_t **in)
+{
+	reeve_notif_event_t ev;
+
+	rvt_stranger_start(s, t->net.node[1].rt, 77);
+	ck_assert_int_eq(rvt_stranger_dial(s, t->net.node[1].rt, t->net.node[0].addr), 0);
+	*out = rvt_wild_open(s, "\x03wll", 4);
+	rvt_notes_next(t, 0, REEVE_NOTIF_VALIDATE, &ev);
+	ck_assert_str_eq(ev.peer, s->id);
+	ck_assert_int_eq(reeve_notif_answer(t->p[0], ev.ticket, 1), 0);
+	reeve_notif_release(t->p[0], &ev);
+	*in = rvt_wild_accept(s, 5);
+	rvt_wild_write(*in, "\0", 1);
+	rvt_wild_read(*out, "\x05hello", 6);
+	rvt_notes_next(t, 0, REEVE_NOTIF_OPENED, &ev);
+	reeve_notif_release(t->p[0], &ev);
 }

@@ -42,4 +42,17 @@ reeve_buf_t *rvt_note(reeve_rt_t *rt, size_t n, uint32_t number);
 /* ev is RECEIVED and the number-th message of n bytes. */
 void rvt_note_check(const reeve_notif_event_t *ev, size_t n, uint32_t number);
 
+/* A stranger (net.h) who knows the protocol's words: everything byte by byte, blocking, with a deadline.  Its substream
+ * with our handshake and n bytes behind it, in one write; the node's, with its handshake (len: of which so many bytes). */
+reeve_stream_t *rvt_wild_open(struct rvt_stranger *s, const char *bytes, size_t n);
+reeve_stream_t *rvt_wild_accept(struct rvt_stranger *s, size_t len);
+void rvt_wild_write(reeve_stream_t *s, const char *bytes, size_t n);
+/* The next n bytes are these. */
+void rvt_wild_read(reeve_stream_t *s, const char *bytes, size_t n);
+/* It ends: 0, REEVE_ERESET, ... */
+int rvt_wild_end(reeve_stream_t *s);
+/* A stranger dials node 0, and both halves open (handshake of the node: so many bytes); out is its own. */
+void rvt_wild_marry(
+    struct rvt_notes *t, struct rvt_stranger *s, reeve_stream_t **out, reeve_stream_t **in);
+
 #endif
