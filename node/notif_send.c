@@ -127,7 +127,7 @@ post_reserved(struct reeve_sink *k, reeve_buf_t *b, uint32_t n)
 
 	if (item == NULL) {
 		unreserve(k, n);
-		rvn_session_ring(k, RVN_K_SEND); /* it may be waiting for this very reservation */
+		rvn_session_ring(k, RVN_K_LOOK); /* it may be waiting for this very reservation */
 		return REEVE_ENOMEM;
 	}
 	post(k, item);
@@ -256,33 +256,46 @@ answer(struct reeve_sink *k, struct rvn_kmark *m, int rc)
 	rva_op_finish(op, rc);
 }
 
+/* The operation of m was claimed by a canceller: its cancel message, which comes or has come, answers it. */
+static void
+withdraw(struct reeve_sink *k, struct rvn_kmark *m)
+{
+	reeve_op_t *op = m->op;
+	bool come = m->cancelled;
+
+	rva_op(op)->buf = NULL;
+	if (m->reserved)
+		unreserve(k, m->n);
+	mark_free(k, m);
+	if (come)
+		rva_op_finish(op, REEVE_ECANCELED);
+}
+
 /* A mark came: accepted now if it has a reservation, else in its turn. */
 static void
 take_mark(struct reeve_sink *k, struct rvn_kmark *m)
 {
+	bool late = !m->reserved && k->phase >= RVN_KP_DRAIN;
+
+	m->taken = true;
 	if (m->op == NULL) { /* a message without bytes */
 		k->popped += m->n;
 		fifo_push(k, &m->head);
-	} else if (!m->reserved && k->phase >= RVN_KP_DRAIN) {
-		if (rva_op_claim(m->op)) {
-			answer(k, m, ended(k));
-		} else { /* its cancel message is on the way and answers it */
-			rva_op(m->op)->buf = NULL;
-			mark_free(k, m);
-		}
-	} else if (!m->reserved) {
+	} else if (m->cancelled) {
+		withdraw(k, m);
+	} else if (!m->reserved && !late) {
 		if (rva_op(m->op)->deadline < k->op_due)
 			k->op_due = rva_op(m->op)->deadline;
 		k->waiting++;
 		fifo_push(k, &m->head);
-	} else if (rva_op_claim(m->op)) {
+	} else if (!rva_op_claim(m->op)) {
+		withdraw(k, m);
+	} else if (late) {
+		answer(k, m, ended(k));
+	} else {
 		k->popped += m->n;
 		fifo_push(k, &m->head);
 		answer(k, m, 0);
-	} else {
-		rva_op(m->op)->buf = NULL;
-		unreserve(k, m->n);
-		mark_free(k, m);
 	}
 }
 
@@ -292,10 +305,11 @@ rvn_send_take(struct reeve_sink *k)
 	struct rvq_node *n;
 	struct reeve_buf *item;
 
-	for (;;) {
+	while (k->owning) {
 		n = rvq_mailbox_pop_mpsc(&k->sendq);
 		if (n == NULL) {
-			if (!rvq_mailbox_idle_mpsc(&k->sendq)) /* a post is half done */
+			k->owning = !rvq_mailbox_idle_mpsc(&k->sendq);
+			if (k->owning) /* a post is half done */
 				rvn_session_ring(k, RVN_K_SEND);
 			break;
 		}
@@ -464,12 +478,10 @@ rvn_send_refuse(struct reeve_sink *k)
 		if ((*at = item->next) == NULL)
 			k->fifo_tail = at;
 		k->waiting--;
-		if (rva_op_claim(m->op)) {
+		if (rva_op_claim(m->op))
 			answer(k, m, ended(k));
-		} else { /* its cancel message is on the way and answers it */
-			rva_op(m->op)->buf = NULL;
-			mark_free(k, m);
-		}
+		else
+			withdraw(k, m);
 		at = &k->fifo; /* the completion may have done anything */
 	}
 }
@@ -523,16 +535,19 @@ rvn_send_cancel(struct reeve_sink *k, reeve_op_t *op)
 	struct reeve_buf **at;
 
 	rvn_send_take(k);
-	if (rva_op(op)->buf != NULL) { /* it waits in the queue */
+	if (rva_op(op)->buf != NULL) { /* else it was taken out */
 		m = rva_container(rva_op(op)->buf, struct rvn_kmark, head);
-		rva_op(op)->buf = NULL;
+		m->cancelled = true;
+		if (!m->taken) /* its turn is still to come */
+			return;
 		at = &k->fifo;
 		while (*at != &m->head)
 			at = &(*at)->next;
 		if ((*at = m->head.next) == NULL)
 			k->fifo_tail = at;
 		k->waiting--;
-		mark_free(k, m);
+		withdraw(k, m);
+		return;
 	}
 	rva_op_finish(op, REEVE_ECANCELED);
 }

@@ -44,13 +44,19 @@ tell_queued(struct reeve_sink *k)
 
 /* --- ends --- */
 
-/* No sends from now on: they answer rc. */
+/* No sends from now on: they answer rc.  Any thread. */
 static void
-close_sends(struct reeve_sink *k, int rc)
+no_more_sends(struct reeve_sink *k, int rc)
 {
 	(void)rvq_cell32_cas(&k->rc, (uint32_t)RVA_RC_OPEN, (uint32_t)rc);
 	(void)rvq_cell64_or(&k->queued, RVN_K_CLOSED);
 	(void)rvq_parker_wake(&k->room);
+}
+
+static void
+close_sends(struct reeve_sink *k, int rc)
+{
+	no_more_sends(k, rc);
 	rvn_send_take(k);
 	rvn_send_refuse(k);
 }
@@ -349,6 +355,7 @@ session_on(struct rva_actor *a, struct rvq_node *n)
 		bits = RVN_K_SEND;
 	} else {
 		bits = rvq_bell_answer(&k->bell);
+		k->owning |= (bits & RVN_K_SEND) != 0;
 	}
 	if (bits & RVN_K_LAST) {
 		a->dead = true;
@@ -445,5 +452,6 @@ rvn_session_close(struct reeve_sink *k, uint64_t deadline)
 		if (was != 0 && was <= at)
 			break;
 	} while (!rvq_cell64_cas(&k->close_at, was, at));
+	no_more_sends(k, REEVE_ECLOSED);
 	rvn_session_ring(k, RVN_K_CLOSE);
 }
