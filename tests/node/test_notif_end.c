@@ -231,7 +231,8 @@ START_TEST(the_connection_is_lost_on_the_way)
 	unsigned phase = (unsigned)_i % 4, who = (unsigned)_i / 4;
 
 	prepare();
-	nc[0].flags = nc[1].flags = 0;
+	nc[0].flags = REEVE_NOTIF_NO_DIAL; /* the open may come after the end */
+	nc[1].flags = 0;
 	rvt_notes_start(&t, &cfg);
 	rvt_net_connect(&t.net, 0, 1);
 	RVT_UNTIL(rvt_net_stats(&t.net, 1).peers == 1);
@@ -256,7 +257,8 @@ START_TEST(the_connection_is_lost_on_the_way)
 		ck_assert_int_eq(reeve_notif_next(t.p[0], &ev, RVT_WAIT_MS), 0);
 	}
 	ck_assert(ev.type == REEVE_NOTIF_FAILED || (phase == 3 && ev.type == REEVE_NOTIF_CLOSED));
-	ck_assert_int_eq(ev.reason.rc, REEVE_ELOST);
+	if (phase > 0 || ev.reason.rc != REEVE_ENOTCONN)
+		ck_assert_int_eq(ev.reason.rc, REEVE_ELOST);
 	reeve_notif_release(t.p[0], &ev);
 	rvt_notes_quiet(&t, 0, 0);
 	/* All is well afterwards. */
