@@ -2,6 +2,8 @@
 #include <config.h>
 
 #include "node/inner.h"
+#include "node/dial.h"
+#include "node/link.h"
 
 #include <stddef.h>
 #include <string.h>

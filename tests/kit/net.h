@@ -89,8 +89,8 @@ struct rvt_opening {
 	pthread_cond_t cond;
 	pthread_t starter;
 	unsigned calls;
-	bool inside;
-	uint64_t ms; /* when it was completed */
+	bool inside, anywhere; /* anywhere: the runtime may be gone, then there is no worker */
+	uint64_t ms;           /* when it was completed */
 };
 /* The two names of the fake; deadline in ms from now, -1: none.  Start it with rvt_open. */
 void rvt_opening_init(struct rvt_opening *o, unsigned flags, int64_t timeout_ms);
