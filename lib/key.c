@@ -132,18 +132,16 @@ write_all(int fd, const uint8_t *p, size_t n)
 	return fsync(fd) == 0 ? 0 : REEVE_ESYS_BASE - errno;
 }
 
-/* The name becomes durable with its folder. */
+/* The name becomes durable with its folder.  Overwrites path. */
 static int
-sync_folder(const char *path)
+sync_folder(char *path)
 {
-	char dir[PATH_LEN];
-	const char *slash = strrchr(path, '/');
-	size_t n = slash == NULL ? 0 : slash == path ? 1 : (size_t)(slash - path);
+	char *slash = strrchr(path, '/');
 	int fd, rc;
 
-	memcpy(dir, n == 0 ? "." : path, n == 0 ? 1 : n);
-	dir[n == 0 ? 1 : n] = '\0';
-	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (slash != NULL)
+		slash[slash == path] = '\0';
+	fd = open(slash == NULL ? "." : path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	REEVE_REQUIRE(fd >= 0, REEVE_ESYS_BASE - errno);
 	rc = fsync(fd) == 0 || errno == EINVAL ? 0 : REEVE_ESYS_BASE - errno;
 	close(fd);
@@ -187,7 +185,7 @@ reeve_key_save(const reeve_key_t *k, const char *path)
 		(void)unlink(tmp);
 		return rc;
 	}
-	return sync_folder(path);
+	return sync_folder(tmp);
 }
 
 const uint8_t *
