@@ -135,6 +135,7 @@ rvt_net_node(struct rvt_net *t, unsigned i, const struct rvt_net_cfg *cfg, unsig
 	struct rvt_net_node *m = &t->node[i];
 	reeve_node_cfg_t nc = cfg->node;
 	reeve_upgrade_t up = {.size = sizeof(up), .security = REEVE_PLAINTEXT};
+	reeve_key_t *identity = NULL;
 	reeve_cfg_t conn;
 	int rc;
 
@@ -142,7 +143,13 @@ rvt_net_node(struct rvt_net *t, unsigned i, const struct rvt_net_cfg *cfg, unsig
 	m->connected = m->disconnected = m->dial_failed = 0;
 	pthread_mutex_init(&m->fake.lock, NULL);
 	memset(m->key, (int)key, sizeof(m->key));
-	up.key = m->key;
+	if (cfg->noise) {
+		ck_assert_int_eq(reeve_key_from_seed(&identity, m->key), 0);
+		up.security = REEVE_NOISE;
+		up.identity = identity;
+	} else {
+		up.key = m->key;
+	}
 	up.muxers[0] = cfg->muxer;
 	if (cfg->conn != NULL)
 		conn = *cfg->conn;
@@ -154,6 +161,7 @@ rvt_net_node(struct rvt_net *t, unsigned i, const struct rvt_net_cfg *cfg, unsig
 	nc.fn = on_peer;
 	nc.arg = m;
 	rc = reeve_node_create(&m->n, m->rt, &nc);
+	reeve_key_free(identity);
 	if (rc < 0) {
 		m->n = NULL;
 		return rc;
