@@ -60,6 +60,7 @@ struct rvt_net_cfg {
 	enum rvt_via via; /* RVT_MEMORY, RVT_UNIX, RVT_TCP */
 	uint32_t muxer;
 	bool deaf;               /* nobody listens */
+	bool noise;              /* else plaintext */
 	reeve_node_cfg_t node;   /* conn, fn and arg are not looked at */
 	const reeve_cfg_t *conn; /* but its upgrade, or NULL */
 };
