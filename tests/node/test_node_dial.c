@@ -219,6 +219,31 @@ START_TEST(two_nodes_that_dial_each_other_at_once_are_connected)
 }
 END_TEST
 
+/* A dial that hangs is answered by the connection that the peer makes, and is gone at its own deadline. */
+START_TEST(a_peer_that_dials_us_answers_a_dial)
+{
+	struct rvt_net_cfg cfg = {.via = RVT_TCP, .node = {.dial_ms = 300}};
+	struct rvt_silent deaf;
+	struct rvt_done d;
+
+	rvt_silent_start(&deaf, RVT_DEAF);
+	rvt_net_start(&t, &cfg);
+	rvt_done_init(&d, -1);
+	reeve_node_dial_async(t.node[0].n, t.node[1].id, deaf.addr, &d.op);
+	RVT_UNTIL(rvt_net_stats(&t, 0).dials == 1);
+	rvt_net_connect(&t, 1, 0);
+	ck_assert_int_eq(rvt_done_wait(&d), 0);
+	if (_i == 1) { /* the connection ends before the attempt */
+		ck_assert_int_eq(reeve_node_disconnect(t.node[1].n, t.node[0].id), 0);
+		RVT_UNTIL(rvt_net_stats(&t, 0).conns == 0);
+	}
+	RVT_UNTIL(rvt_net_stats(&t, 0).dials == 0);
+	ck_assert_uint_eq(rvt_net_events(&t.node[0], REEVE_PEER_DIAL_FAILED), 0);
+	rvt_net_end(&t);
+	rvt_silent_end(&deaf);
+}
+END_TEST
+
 START_TEST(a_peer_that_comes_back_as_somebody_else_is_told_apart)
 {
 	struct rvt_net_cfg cfg = {.via = RVT_TCP};
@@ -292,6 +317,7 @@ RVT_MAIN_TABLE("node_dial", {&whoever_answers_is_named, 0}, {&what_is_wrong_is_t
     {&dials_to_one_peer_join_and_a_better_address_helps_all, 0},
     {&dials_end_when_nobody_waits_any_more, 0},
     {&two_nodes_that_dial_each_other_at_once_are_connected, 2},
+    {&a_peer_that_dials_us_answers_a_dial, 2},
     {&a_peer_that_comes_back_as_somebody_else_is_told_apart, 0},
     {&the_address_book_keeps_those_used_last_and_the_connected, 0},
     {&at_most_eight_addresses_of_a_peer_are_kept, 0})
