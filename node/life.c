@@ -2,6 +2,8 @@
 #include <config.h>
 
 #include "node/inner.h"
+#include "node/dial.h"
+#include "node/link.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -95,6 +97,7 @@ reeve_node_create(reeve_node_t **out, reeve_rt_t *rt, const reeve_node_cfg_t *uc
 	REEVE_REQUIRE(n != NULL, REEVE_ENOMEM);
 	rc = copy_conn(n, cfg.conn);
 	if (rc < 0) {
+		rv_upgrade_release(&n->upgrade);
 		rv_free(rt->arena, n, sizeof(*n));
 		return rc;
 	}
@@ -218,7 +221,9 @@ end_protocols(reeve_node_t *n, uint64_t deadline)
 		p->ops->close(p);
 	if (wait_for(n, no_work, deadline) == 0)
 		return;
+	rvn_lock(n);
 	n->cut = true;
+	rvn_unlock(n);
 	leave_all(n, 0);
 	(void)wait_for(n, no_work, UINT64_MAX);
 }
@@ -238,8 +243,12 @@ end_connections(reeve_node_t *n, uint64_t deadline)
 static void
 end_listeners(reeve_node_t *n)
 {
-	struct rvn_listener *l = n->listeners, *next;
+	struct rvn_listener *l, *next;
 
+	rvn_lock(n);
+	l = n->listeners;
+	n->listeners = NULL;
+	rvn_unlock(n);
 	for (; l != NULL; l = next) {
 		next = l->next;
 		reeve_listener_destroy(l->l);
@@ -268,12 +277,13 @@ reeve_node_close(reeve_node_t *n, int64_t timeout_ms)
 	rvn_dials_end(n);
 	end_protocols(n, deadline);
 	end_connections(n, deadline);
-	rvn_lock(n);
-	n->closed = true;
-	rvn_unlock(n);
 	end_listeners(n);
+	rvn_lock(n); /* behind it another thread that waited here may free the node */
+	rc = n->cut && timeout_ms != 0 ? REEVE_ETIMEDOUT : 0;
+	n->closed = true;
 	(void)rvq_parker_wake(&n->idle);
-	return n->cut && timeout_ms != 0 ? REEVE_ETIMEDOUT : 0;
+	rvn_unlock(n);
+	return rc;
 }
 
 void
@@ -302,6 +312,7 @@ reeve_node_destroy(reeve_node_t *n)
 		rv_free(n->arena, t, t->size);
 	}
 	rvn_peers_free(n);
+	rv_upgrade_release(&n->upgrade);
 	pthread_mutex_destroy(&n->lock);
 	ar = n->arena;
 	rv_free(ar, n, sizeof(*n));

@@ -60,6 +60,7 @@ struct rvt_net_cfg {
 	enum rvt_via via; /* RVT_MEMORY, RVT_UNIX, RVT_TCP */
 	uint32_t muxer;
 	bool deaf;               /* nobody listens */
+	bool noise;              /* else plaintext */
 	reeve_node_cfg_t node;   /* conn, fn and arg are not looked at */
 	const reeve_cfg_t *conn; /* but its upgrade, or NULL */
 };
@@ -89,8 +90,8 @@ struct rvt_opening {
 	pthread_cond_t cond;
 	pthread_t starter;
 	unsigned calls;
-	bool inside;
-	uint64_t ms; /* when it was completed */
+	bool inside, anywhere; /* anywhere: the runtime may be gone, then there is no worker */
+	uint64_t ms;           /* when it was completed */
 };
 /* The two names of the fake; deadline in ms from now, -1: none.  Start it with rvt_open. */
 void rvt_opening_init(struct rvt_opening *o, unsigned flags, int64_t timeout_ms);
@@ -114,15 +115,16 @@ void rvt_stranger_accept(struct rvt_stranger *s);
 int rvt_stranger_dial(struct rvt_stranger *s, reeve_rt_t *rt, const char *addr);
 void rvt_stranger_end(struct rvt_stranger *s);
 
-/* A TCP address where connections come into being and nothing is ever said; full: not even that, connects stay
- * unanswered. */
+/* A TCP address where it is quiet: connections come into being and nothing is said; not even that, connects stay
+ * unanswered; connects are refused. */
+enum rvt_quiet { RVT_MUTE, RVT_DEAF, RVT_NOBODY };
 struct rvt_silent {
 	int fd, filler[8];
 	char addr[64];
 };
-void rvt_silent_start(struct rvt_silent *s, bool full);
+void rvt_silent_start(struct rvt_silent *s, enum rvt_quiet how);
 void rvt_silent_end(struct rvt_silent *s);
-/* A TCP address where nobody is. */
+/* An address where nobody can be. */
 void rvt_nobody(char addr[64]);
 
 #endif
