@@ -75,7 +75,7 @@ talk(void)
 static bool
 life(uint64_t n, bool rest)
 {
-	static struct rvt_notes_cfg cfg = {.net = {.workers = 1}};
+	static struct rvt_notes_cfg cfg = {.net = {.workers = 1, .node = {.negotiate_ms = 300}}};
 	reeve_notif_cfg_t nc;
 	bool failed;
 
