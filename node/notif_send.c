@@ -6,11 +6,14 @@
 
 #include "node/notif_session.h"
 
+#include "actors/lend.h"
 #include "actors/runtime.h"
 #include "lib/check.h"
 #include "lib/varint.h"
 
-#define PACK_BELOW 2048u /* bytes; smaller messages are copied together */
+#define PACK_BELOW 2048u  /* bytes; smaller messages are copied together */
+#define LARGE      16384u /* bytes; worth a write of its own */
+#define PAUSE_US   5      /* between two sends that are not a run */
 
 /* --- reservations, any thread --- */
 
@@ -158,6 +161,26 @@ reeve_sink_try_send(reeve_sink_t *k, reeve_buf_t *b)
 	return rc;
 }
 
+/* A large message, or one that is not one of a run, leaves on this thread if the worker sleeps; a run of small ones goes to
+ * the worker, which sends what has come together meanwhile at once. */
+static int
+send_reserved(struct reeve_sink *k, reeve_buf_t *b, uint32_t n)
+{
+	bool alone = rvq_cell64_get(&k->queued) == n;
+	bool lend = n >= LARGE ||
+	    (alone && rv_clock_us() - rvq_cell64_get_relaxed(&k->sent_at) > PAUSE_US);
+	int rc;
+
+	if (lend)
+		rva_lend_begin();
+	rc = post_reserved(k, b, n);
+	if (lend)
+		rva_lend_end();
+	if (alone)
+		rvq_cell64_put(&k->sent_at, rv_clock_us());
+	return rc;
+}
+
 int
 reeve_sink_send(reeve_sink_t *k, reeve_buf_t *b, int64_t timeout_ms)
 {
@@ -183,7 +206,7 @@ reeve_sink_send(reeve_sink_t *k, reeve_buf_t *b, int64_t timeout_ms)
 	if (armed)
 		rvq_parker_disarm(&k->room);
 	if (rc == 0 && got == RESERVED)
-		return post_reserved(k, b, n);
+		return send_reserved(k, b, n);
 	rv_buf_unref(b);
 	return rc < 0 ? rc : ended(k);
 }

@@ -259,6 +259,7 @@ begin(struct reeve_sink *k)
 	k->phase = RVN_KP_RUN;
 	rvn_recv_begin(k);
 	reeve_op_init(&k->watch, on_watched, k);
+	rva_op_ours(&k->watch);
 	if (rc == RVA_RC_OPEN && !k->out->gone && !k->out->shut) {
 		k->out->tap = &k->tap;
 		k->tapped = true;
@@ -372,7 +373,9 @@ session_free(struct rva_actor *a)
 	rv_free(k->arena, k, sizeof(*k));
 }
 
-static const struct rva_actor_ops session_ops = {.on = session_on, .free = session_free};
+/* Without a callback nothing of the application is called: threads that send and take may run it. */
+static const struct rva_actor_ops session_ops[2] = {{.on = session_on, .free = session_free},
+    {.on = session_on, .free = session_free, .lend = true}};
 
 /* --- life --- */
 
@@ -393,7 +396,7 @@ rvn_session_new(struct rvn_npeer *r, reeve_stream_t *out, int *rc)
 	}
 	*rc = 0;
 	memset(k, 0, sizeof(*k));
-	rva_actor_init(&k->actor, out->conn->w, &session_ops);
+	rva_actor_init(&k->actor, out->conn->w, &session_ops[p->cfg.fn == NULL]);
 	rvq_bell_init(&k->bell);
 	rvq_ref_init(&k->refs, 1);
 	k->arena = p->arena;

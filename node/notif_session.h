@@ -84,6 +84,7 @@ struct reeve_sink {
 	struct rvq_cell64 held;     /* bytes received and not taken */
 	struct rvq_cell32 hungry;   /* reading has stopped because of held */
 	struct rvq_parker room;     /* senders */
+	struct rvq_cell64 sent_at;  /* us: the last blocking send that found it empty was over */
 	/* owner */
 	enum rvn_kphase phase __attribute__((aligned(64)));
 	reeve_stream_t *in, *out;
