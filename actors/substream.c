@@ -35,6 +35,20 @@ rva_stream_send(struct reeve_stream *s, reeve_buf_t *b)
 		rva_conn_up(s->conn, &m);
 }
 
+void
+rva_stream_put(struct reeve_stream *s, reeve_buf_t *b)
+{
+	s->queued += b->len;
+	rva_stream_send(s, b);
+}
+
+static void
+tell_tap(struct reeve_stream *s, enum rva_tap_event ev, uint32_t n)
+{
+	if (s->tap != NULL)
+		s->tap->on(s->tap, ev, n);
+}
+
 /* Tell what was consumed since the last time: at the end of whatever consumed it. */
 void
 rva_stream_settle(struct reeve_stream *s)
@@ -106,6 +120,7 @@ end_out(struct reeve_stream *s, int rc)
 	if (s->waiting != NULL)
 		fail_writes(s, rva_rc(&s->wr_rc));
 	wake_all(s);
+	tell_tap(s, RVA_TAP_ENDED, 0);
 }
 
 /* --- bytes in --- */
@@ -289,6 +304,7 @@ on_taken(struct reeve_stream *s, uint32_t n, bool dry)
 			rva_port_taken(s, p, threads, dry);
 	}
 	s->queued -= n - threads;
+	tell_tap(s, RVA_TAP_TAKEN, n - threads);
 	if (s->waiting != NULL && s->waiting->writes.head != NULL)
 		rva_stream_pump_out(s);
 }
@@ -409,6 +425,10 @@ on_gone(struct reeve_stream *s, const struct rv_event *ev)
 	if (ev->flags & RV_EVF_ENDED) {
 		end_out(s, rc);
 		end_in(s, rc);
+	} else if (s->in_rc ==
+	    RVA_RC_OPEN) { /* neither end did that: the engine had no memory for its bytes */
+		end_out(s, REEVE_ENOMEM);
+		end_in(s, REEVE_ENOMEM);
 	}
 	if (s->refused)
 		stream_free(&s->actor);
@@ -437,6 +457,7 @@ rva_stream_on(struct reeve_stream *s, const struct rv_event *ev)
 		on_taken(s, ev->n, ev->flags & RV_EVF_DRY);
 		break;
 	case RV_EV_CLOSING:
+		tell_tap(s, RVA_TAP_CLOSING, 0);
 		(void)answer(&s->wr_rc, REEVE_ECLOSED);
 		wake_all(s);
 		s->shut_wanted = true;

@@ -8,7 +8,10 @@
 #include <reeve/ctl.h>
 #include <reeve/error.h>
 #include <reeve/export.h>
+#include <reeve/key.h>
 #include <reeve/listen.h>
+#include <reeve/node.h>
+#include <reeve/notif.h>
 #include <reeve/op.h>
 #include <reeve/rt.h>
 #include <reeve/stats.h>
