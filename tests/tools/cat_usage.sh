@@ -50,16 +50,16 @@ start 2 "$cat_" --listen --timeout 5 --plaintext --mux yamux "unix://$tmp/sock" 
 expect 1 '^reeve-cat: .*\(REEVE-UP-MUXER\)$' "$cat_" --plaintext --mux mplex "unix://$tmp/sock"
 # Identities: made once, known by their id.
 if "$cat_" --noise nonsense 2>&1 | grep -q EINVAL; then # else built without
-	start 2 "$cat_" --listen --timeout 5 --noise --key "$tmp/key" "unix://$tmp/sock" </dev/null
+	start 2 "$cat_" --listen --timeout 5 --noise --key "$tmp/key" "unix://$tmp/noise" </dev/null
 	read -r -t "$limit" word id <&9
 	[ "$word ${id%% *}" = "we are" ] || fail "--key: said $word $id"
 	[ "$(stat -c '%a %s' "$tmp/key")" = "600 68" ] || fail "--key: $(stat -c '%a %s' "$tmp/key")"
-	"$cat_" --noise --peer "${id#* }" "unix://$tmp/sock" </dev/null >"$tmp/none" 2>"$tmp/cat.err" || fail "--peer"
+	"$cat_" --noise --peer "${id#* }" "unix://$tmp/noise" </dev/null >"$tmp/none" 2>"$tmp/cat.err" || fail "--peer"
 	ended "--noise" 0
-	start 2 "$cat_" --listen --timeout 5 --noise --key "$tmp/key" "unix://$tmp/sock" </dev/null
+	start 2 "$cat_" --listen --timeout 5 --noise --key "$tmp/key" "unix://$tmp/noise" </dev/null
 	read -r -t "$limit" word again <&9
 	[ "$again" = "$id" ] || fail "--key: $again, before $id"
 	expect 1 '^reeve-cat: .*\(REEVE-UP-IDENTITY\)$' "$cat_" --noise \
-		--peer 12D3KooWBtg3aaRMjxwedh83aGiUkwSxDwUZkzuJcfaqUmo7R3pq "unix://$tmp/sock"
+		--peer 12D3KooWBtg3aaRMjxwedh83aGiUkwSxDwUZkzuJcfaqUmo7R3pq "unix://$tmp/noise"
 fi
 echo "cat_usage: ok"
