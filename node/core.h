@@ -8,7 +8,10 @@
 #include <reeve/node.h>
 #include <reeve/request.h>
 
+#include "actors/actor.h"
 #include "lib/clock.h"
+#include "lib/upgrade/identity.h"
+#include "queues/cell.h"
 #include "queues/counter.h"
 
 struct rvn_proto;
@@ -67,17 +70,24 @@ struct rvn_open {
 	unsigned flags;
 	uint64_t deadline; /* us of rv_clock_us; UINT64_MAX: the node's limits for each step */
 	/* outcome */
-	int rc; /* 0, REEVE_ENOTCONN, REEVE_EDIAL, REEVE_EIDENTITY, REEVE_ENOPROTO, REEVE_EREFUSED, REEVE_ETIMEDOUT, REEVE_ELOST,
-		 * REEVE_ERESET, REEVE_ECANCELED, REEVE_ELIMIT, REEVE_EPROTO, REEVE_ENOMEM, REEVE_ECLOSED */
+	int rc; /* 0, REEVE_EINVAL (no peer id), REEVE_ENOTCONN, REEVE_EDIAL (also: no address is known), REEVE_EIDENTITY,
+		 * REEVE_ENOPROTO, REEVE_EREFUSED, REEVE_ETIMEDOUT, REEVE_ELOST, REEVE_ERESET, REEVE_ECANCELED, REEVE_ELIMIT,
+		 * REEVE_EPROTO, REEVE_ENOMEM, REEVE_ECLOSED */
 	int step;               /* enum reeve_step: where it failed */
 	reeve_stream_t *stream; /* rc 0: one reference for the caller */
 	unsigned name;          /* rc 0: index of the agreed name */
 	/* the core's */
+	struct rva_msg start, stop; /* to who has it */
 	reeve_op_t op;
 	reeve_node_t *node;
-	struct rvn_open *next, **pprev; /* of a peer that is being dialed */
-	char peer[REEVE_PEER_TEXT];
-	void *priv[4];
+	struct rvn_link *link;          /* that opens it; NULL: the clerk has it, or a dial */
+	struct rvn_open *next, **pprev; /* of a link, or of a peer that is being dialed */
+	struct rv_peer_id id;
+	struct rvq_cell32 state;
+	int stage;
+	uint64_t limit; /* us: of opening and negotiating */
+	bool waiting;   /* for a dial */
+	bool cancelled, finished, again;
 };
 /* Start.  Any thread; fn is never called inside. */
 void rvn_open(reeve_node_t *n, const char *peer, struct rvn_open *o);

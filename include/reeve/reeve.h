@@ -9,6 +9,7 @@
 #include <reeve/error.h>
 #include <reeve/export.h>
 #include <reeve/listen.h>
+#include <reeve/node.h>
 #include <reeve/op.h>
 #include <reeve/rt.h>
 #include <reeve/stats.h>
