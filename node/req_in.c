@@ -339,6 +339,7 @@ inbound_free(struct rva_actor *a)
 	struct rv_arena *ar = in->arena;
 
 	rvn_frame_drop(&in->frame);
+	rv_buf_unref(in->body); /* nobody took it from the queue */
 	rv_buf_unref(in->rest);
 	rv_free(ar, in, sizeof(*in));
 }

@@ -117,7 +117,7 @@ why(struct rvn_req *x, int rc)
 		return lost;
 	if (rc < 0 && rva_nego_reason(x->stream, rc, &reason)) { /* a lazy one */
 		q->step = REEVE_STEP_NEGOTIATE;
-		return rc == REEVE_ETRUNC ? REEVE_EREFUSED : rc;
+		return rc == REEVE_ETRUNC ? REEVE_ENOPROTO : rc; /* as one that is not lazy */
 	}
 	if (rc == 0 || rc == REEVE_ERESET || rc == REEVE_EREFUSED)
 		return !begun ? REEVE_EREFUSED : rc == 0 ? REEVE_ETRUNC : REEVE_ERESET;

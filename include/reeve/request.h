@@ -73,7 +73,7 @@ typedef struct reeve_payload {
  * rc is 0 or why there is no response; step says how far it came:
  * REEVE_ENOTCONN   there is no connection, and REEVE_REQUEST_NO_DIAL
  * REEVE_EDIAL      no address of the peer answers; REEVE_EIDENTITY somebody else does
- * REEVE_ENOPROTO   the peer speaks none of the names
+ * REEVE_ENOPROTO   the peer speaks none of the names, or ended its direction before it said which
  * REEVE_EREFUSED   the peer ended the substream before the first byte of a response
  * REEVE_ETOOBIG    step REEVE_STEP_NONE: our request, nothing was sent; REEVE_STEP_READ: the response
  * REEVE_ETIMEDOUT  the deadline has passed
