@@ -10,6 +10,7 @@
 #include <reeve/export.h>
 #include <reeve/listen.h>
 #include <reeve/node.h>
+#include <reeve/request.h>
 #include <reeve/op.h>
 #include <reeve/rt.h>
 #include <reeve/stats.h>
