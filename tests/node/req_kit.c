@@ -404,8 +404,10 @@ rq_raw_get(reeve_stream_t *s, size_t n, unsigned seed)
 		    s, part, n - at < sizeof(part) ? n - at : sizeof(part));
 
 		ck_assert_int_gt(got, 0);
-		for (reeve_ssize i = 0; i < got; i++)
-			ck_assert_uint_eq(part[i], content(at + (size_t)i, seed));
+		for (reeve_ssize i = 0; i < got; i++) {
+			if (part[i] != content(at + (size_t)i, seed))
+				ck_abort_msg("byte %zu of %zu", at + (size_t)i, n);
+		}
 		at += (size_t)got;
 	}
 }

@@ -70,8 +70,10 @@ want(struct rvn_frame *f, size_t n)
 	}
 	ck_assert_ptr_nonnull(b);
 	ck_assert_uint_eq(rv_buf_len(b), n);
-	for (size_t i = 0; i < n; i++)
-		ck_assert_uint_eq(rv_buf_data(b)[i], (uint8_t)(i * 7 + n));
+	for (size_t i = 0; i < n; i++) {
+		if (rv_buf_data(b)[i] != (uint8_t)(i * 7 + n))
+			ck_abort_msg("byte %zu of %zu", i, n);
+	}
 	rv_buf_unref(b);
 }
 

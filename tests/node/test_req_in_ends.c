@@ -210,6 +210,7 @@ END_TEST
 START_TEST(a_response_that_is_not_read_times_out)
 {
 	reeve_reqs_cfg_t cfg;
+	reeve_buf_t *large;
 
 	rq_cfg(&cfg);
 	cfg.timeout_ms = 200;
@@ -218,7 +219,9 @@ START_TEST(a_response_that_is_not_read_times_out)
 	rq_raw_dial(&w, &b);
 	memset(&done, 0, sizeof(done));
 	ask(true);
-	reeve_respond(in, rq_buf(b.rt, 32 << 20, 2), rq_done_fn, &done);
+	large = reeve_buf_alloc(b.rt, 32 << 20);
+	memset(reeve_buf_mut(large), 1, 32 << 20);
+	reeve_respond(in, large, rq_done_fn, &done);
 	ck_assert_int_eq(rq_done_wait(&done), REEVE_ETIMEDOUT);
 	reeve_close(s);
 	still_there();
