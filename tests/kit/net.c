@@ -3,9 +3,13 @@
 
 #include "tests/kit/net.h"
 
+#include <arpa/inet.h>
 #include <check.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "tests/kit/duo.h"
 #include "tests/kit/peer.h"
@@ -344,4 +348,96 @@ rvt_opening_wait(struct rvt_opening *o)
 	pthread_cond_destroy(&o->cond);
 	pthread_mutex_destroy(&o->lock);
 	return o->o.rc;
+}
+
+/* --- strangers */
+
+static void
+stranger_cfg(struct rvt_stranger *s, reeve_cfg_t *cfg, reeve_upgrade_t *up)
+{
+	*up = (reeve_upgrade_t){.size = sizeof(*up), .security = REEVE_PLAINTEXT, .key = s->key};
+	reeve_cfg_init(cfg);
+	cfg->upgrade = up;
+}
+
+void
+rvt_stranger_start(struct rvt_stranger *s, reeve_rt_t *rt, unsigned key)
+{
+	struct rv_pubkey pub = {.type = RV_KEY_ED25519, .len = 32};
+	struct rv_peer_id id;
+	reeve_upgrade_t up;
+	reeve_cfg_t cfg;
+
+	memset(s, 0, sizeof(*s));
+	memset(s->key, (int)key, sizeof(s->key));
+	memcpy(pub.v, s->key, 32);
+	rv_peer_id_of(&id, &pub);
+	(void)rv_peer_id_text(&id, s->id);
+	stranger_cfg(s, &cfg, &up);
+	ck_assert_int_eq(reeve_listen(&s->l, rt, "tcp://127.0.0.1:0", &cfg), 0);
+	ck_assert_int_gt(reeve_listener_addr(s->l, s->addr, sizeof(s->addr)), 0);
+}
+
+void
+rvt_stranger_accept(struct rvt_stranger *s)
+{
+	ck_assert_int_eq(reeve_listener_accept(s->l, &s->c, rvt_slow(RVT_WAIT_MS)), 0);
+	s->k = reeve_conn_ctl(s->c);
+}
+
+int
+rvt_stranger_dial(struct rvt_stranger *s, reeve_rt_t *rt, const char *addr)
+{
+	reeve_upgrade_t up;
+	reeve_cfg_t cfg;
+	int rc;
+
+	stranger_cfg(s, &cfg, &up);
+	rc = reeve_dial(&s->c, rt, addr, &cfg, rvt_slow(RVT_WAIT_MS));
+	s->k = rc == 0 ? reeve_conn_ctl(s->c) : NULL;
+	return rc;
+}
+
+void
+rvt_stranger_end(struct rvt_stranger *s)
+{
+	reeve_conn_destroy(s->c);
+	reeve_listener_destroy(s->l);
+}
+
+void
+rvt_silent_start(struct rvt_silent *s, bool full)
+{
+	struct sockaddr_in sa = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	socklen_t len = sizeof(sa);
+
+	s->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ck_assert_int_eq(bind(s->fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
+	ck_assert_int_eq(listen(s->fd, full ? 0 : 64), 0);
+	ck_assert_int_eq(getsockname(s->fd, (struct sockaddr *)&sa, &len), 0);
+	snprintf(s->addr, sizeof(s->addr), "tcp://127.0.0.1:%u", ntohs(sa.sin_port));
+	for (int i = 0; i < 8; i++) {
+		s->filler[i] = full ? socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0) : -1;
+		if (full)
+			(void)connect(s->filler[i], (struct sockaddr *)&sa, sizeof(sa));
+	}
+}
+
+void
+rvt_silent_end(struct rvt_silent *s)
+{
+	for (int i = 0; i < 8; i++)
+		if (s->filler[i] >= 0)
+			close(s->filler[i]);
+	close(s->fd);
+}
+
+void
+rvt_nobody(char addr[64])
+{
+	struct rvt_silent s;
+
+	rvt_silent_start(&s, false);
+	memcpy(addr, s.addr, 64);
+	rvt_silent_end(&s);
 }

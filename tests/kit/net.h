@@ -99,4 +99,30 @@ bool rvt_opening_done(struct rvt_opening *o);
 /* Its rc; fails when it does not come, came twice, or came inside the starting call.  The stream is closed. */
 int rvt_opening_wait(struct rvt_opening *o);
 
+/* Somebody who speaks the protocols below a node's, as a test tells him; on a runtime of the net. */
+struct rvt_stranger {
+	reeve_listener_t *l;
+	reeve_conn_t *c;
+	reeve_ctl_t *k; /* borrowed from c */
+	char id[REEVE_PEER_TEXT], addr[256];
+	uint8_t key[32];
+};
+void rvt_stranger_start(struct rvt_stranger *s, reeve_rt_t *rt, unsigned key);
+/* Take the connection that a node has dialed. */
+void rvt_stranger_accept(struct rvt_stranger *s);
+/* Dial one. */
+int rvt_stranger_dial(struct rvt_stranger *s, reeve_rt_t *rt, const char *addr);
+void rvt_stranger_end(struct rvt_stranger *s);
+
+/* A TCP address where connections come into being and nothing is ever said; full: not even that, connects stay
+ * unanswered. */
+struct rvt_silent {
+	int fd, filler[8];
+	char addr[64];
+};
+void rvt_silent_start(struct rvt_silent *s, bool full);
+void rvt_silent_end(struct rvt_silent *s);
+/* A TCP address where nobody is. */
+void rvt_nobody(char addr[64]);
+
 #endif
