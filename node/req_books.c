@@ -237,45 +237,52 @@ next_wanted(reeve_reqs_t *r, struct rvn_in_list *gone)
 	return in;
 }
 
+/* Under the lock, which is let go of meanwhile. */
 static void
-refuse_all(struct rvn_in_list *l)
+refuse_all(reeve_reqs_t *r, struct rvn_in_list *l)
 {
 	struct reeve_inbound *in;
 
+	pthread_mutex_unlock(&r->lock);
 	while ((in = l->head) != NULL) {
 		take_out(l, in);
 		reeve_refuse(in);
 	}
+	pthread_mutex_lock(&r->lock);
 }
 
-/* 0: *in is the caller's. */
+/* Under the lock.  0, REEVE_ETIMEDOUT, REEVE_ECLOSED. */
 static int
-wait_next(reeve_reqs_t *r, struct reeve_inbound **out, int64_t timeout_ms)
+wait_next(reeve_reqs_t *r, struct reeve_inbound **out, uint64_t until)
 {
-	struct rvn_in_list gone = {NULL, NULL};
-	uint64_t until = rv_deadline_us(rv_clock_us(), timeout_ms);
 	struct timespec ts = {
 	    .tv_sec = (time_t)(until / 1000000), .tv_nsec = (long)(until % 1000000) * 1000};
-	struct reeve_inbound *in = NULL;
+	struct rvn_in_list gone = {NULL, NULL};
+	struct reeve_inbound *in;
 	int rc = 0;
 
-	pthread_mutex_lock(&r->lock);
-	while (!r->closed && (in = next_wanted(r, &gone)) == NULL && rc == 0) {
-		if (until == UINT64_MAX)
-			rc = pthread_cond_wait(&r->ready, &r->lock);
-		else
+	for (;;) {
+		in = r->closed ? NULL : next_wanted(r, &gone);
+		if (gone.head != NULL)
+			refuse_all(r, &gone);
+		else if (in == NULL && r->closed)
+			return REEVE_ECLOSED;
+		else if (in == NULL && rc != 0)
+			return REEVE_ETIMEDOUT;
+		else if (in == NULL && until == UINT64_MAX)
+			(void)pthread_cond_wait(&r->ready, &r->lock);
+		else if (in == NULL)
 			rc = pthread_cond_timedwait(&r->ready, &r->lock, &ts);
+		if (in != NULL) {
+			*out = in;
+			return 0;
+		}
 	}
-	pthread_mutex_unlock(&r->lock);
-	refuse_all(&gone);
-	*out = in;
-	return in != NULL ? 0 : rc == 0 ? REEVE_ECLOSED : REEVE_ETIMEDOUT;
 }
 
 int
 reeve_inbound_next(reeve_reqs_t *r, reeve_inbound_t **out, int64_t timeout_ms)
 {
-	struct reeve_inbound *in;
 	reeve_node_t *n;
 	int rc;
 
@@ -285,9 +292,9 @@ reeve_inbound_next(reeve_reqs_t *r, reeve_inbound_t **out, int64_t timeout_ms)
 	n = r->proto.node;
 	if (!rvn_hold(n))
 		return REEVE_ECLOSED;
-	rc = wait_next(r, &in, timeout_ms);
-	if (rc == 0)
-		*out = in;
+	pthread_mutex_lock(&r->lock);
+	rc = wait_next(r, out, rv_deadline_us(rv_clock_us(), timeout_ms));
+	pthread_mutex_unlock(&r->lock);
 	rvn_drop(n);
 	return rc;
 }

@@ -206,6 +206,39 @@ START_TEST(a_requester_that_leaves_is_no_riddle)
 }
 END_TEST
 
+static void *
+takes(void *arg)
+{
+	*(int *)arg = reeve_inbound_next(b.r, &in, RVT_WAIT_MS);
+	return NULL;
+}
+
+/* Whoever waits for the next one lets go of those whose requesters have left, and waits on. */
+START_TEST(a_request_that_was_given_up_in_the_queue_is_gone_at_once)
+{
+	pthread_t t;
+	int rc = 1;
+
+	start(RVT_WAIT_MS);
+	s = rq_raw_out(&w);
+	rq_raw_put(&w, s, 10, 1);
+	RVT_UNTIL(rq_stats(&b).held == 10);
+	reeve_stream_unref(s);
+	ck_assert_int_eq(reeve_ping(w.k, RVT_WAIT_MS, NULL), 0);
+	pthread_create(&t, NULL, takes, &rc);
+	rq_quiet(&b);
+	s = rq_raw_out(&w);
+	rq_raw_put(&w, s, 20, 1);
+	pthread_join(t, NULL);
+	ck_assert_int_eq(rc, 0);
+	rq_want(reeve_buf_ref(reeve_inbound_body(in)), 20, 1);
+	reeve_respond(in, NULL, NULL, NULL);
+	rq_raw_get(s, 0, 0);
+	reeve_close(s);
+	finish(1, 1);
+}
+END_TEST
+
 /* A response that nobody reads is given up at the deadline. */
 START_TEST(a_response_that_is_not_read_times_out)
 {
@@ -344,8 +377,9 @@ RVT_MAIN_TABLE("req_in_ends", {&a_response_ends_by_fin, 2},
     {&a_refusal_is_seen_at_once, 2}, {&a_response_beyond_the_limit_is_a_refusal, 0},
     {&who_is_not_answered_in_time_is_told, 2},
     {&a_request_that_nobody_takes_is_reset_at_the_deadline, 0},
-    {&a_requester_that_leaves_is_no_riddle, LEFTS}, {&a_response_that_is_not_read_times_out, 0},
-    {&a_broken_request_ends_only_its_substream, 2},
+    {&a_requester_that_leaves_is_no_riddle, LEFTS},
+    {&a_request_that_was_given_up_in_the_queue_is_gone_at_once, 0},
+    {&a_response_that_is_not_read_times_out, 0}, {&a_broken_request_ends_only_its_substream, 2},
     {&a_request_that_does_not_come_to_an_end_is_given_up, 3},
     {&bytes_behind_the_request_do_not_matter, 0}, {&the_end_of_the_node_ends_handlers, 3},
     {&a_handle_may_outlive_its_node, 2})

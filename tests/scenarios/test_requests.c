@@ -82,19 +82,35 @@ pause_us(unsigned us)
 		sched_yield();
 }
 
+/* Every other one is answered only when the next one comes. */
+static void
+late(reeve_inbound_t *in, void *arg)
+{
+	reeve_inbound_t **before = arg;
+
+	if (*before != NULL) {
+		reeve_respond(*before, NULL, NULL, NULL);
+		reeve_respond(in, NULL, NULL, NULL);
+		*before = NULL;
+	} else {
+		*before = in;
+	}
+}
+
 /* The connection ends at any moment of a request. */
 START_TEST(scenario_121_requests_end_with_their_connection)
 {
-	unsigned rounds = 100 * rvt_scale(), ok = 0, failed = 0;
+	unsigned rounds = 400 * rvt_scale(), ok = 0, failed = 0;
 	uint64_t rss = 0;
+	reeve_inbound_t *before = NULL;
 	reeve_reqs_cfg_t cfg;
 	struct rq_ask ask;
 
 	srand(121);
 	rq_start(&a, 1, NULL);
 	rq_cfg(&cfg);
-	cfg.fn = rq_echo;
-	cfg.arg = &b;
+	cfg.fn = late;
+	cfg.arg = &before;
 	rq_start(&b, 2, &cfg);
 	rq_know(&a, &b);
 	for (unsigned i = 0; i < rounds; i++) {
@@ -107,7 +123,7 @@ START_TEST(scenario_121_requests_end_with_their_connection)
 		rq_ask_init(&ask, RVT_WAIT_MS);
 		ask.q.flags = REEVE_REQUEST_NO_DIAL;
 		rq_ask_start(&ask, &a, b.id, body);
-		pause_us((unsigned)rand() % 2000 / (i % 2 == 0 ? 1 : 20));
+		pause_us((unsigned)rand() % 2000 / (i % 2 == 0 ? 2 : 20));
 		if (k != NULL)
 			(void)reeve_abort(k, 0);
 		reeve_ctl_unref(k);
@@ -122,6 +138,7 @@ START_TEST(scenario_121_requests_end_with_their_connection)
 			rss = rvt_rss();
 	}
 	ck_assert_uint_gt(failed, 0);
+	reeve_refuse(before);
 	rq_quiet(&a);
 	rq_quiet(&b);
 	ck_assert_uint_eq(rq_stats(&a).requests_ok, ok);
