@@ -411,6 +411,9 @@ let_go_of_io(struct reeve_conn *c)
 	if (c->held != NULL)
 		rv_slab_unref(c->held);
 	c->slab = c->held = NULL;
+	if (c->filter != NULL)
+		c->filter->ops->destroy(c->filter);
+	c->filter = NULL;
 	rv_chain_clear(&c->unread);
 	c->transport->ops->close(c->transport);
 	c->transport = NULL;

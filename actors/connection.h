@@ -16,6 +16,7 @@
 #include "actors/timer.h"
 #include "lib/engine/engine.h"
 #include "lib/transport/transport.h"
+#include "lib/upgrade/filter.h"
 
 enum rva_conn_state {
 	RVA_CONN_OPEN,
@@ -36,6 +37,9 @@ enum rva_conn_state {
 
 #define RVA_COPY_BELOW \
 	2048u /* a received body below this is copied so that it does not pin a slab */
+
+#define RVA_SEAL_BYTES \
+	131072u /* what is sealed at once: it is written while it is still in the cache */
 
 #define RVA_GATHER_FIRST 65536u /* the first bytes on a transport whose speed is not known yet */
 
@@ -75,10 +79,13 @@ struct reeve_conn {
 	struct rv_slab *slab; /* being filled; slab->used: bytes received */
 	struct rv_slab *held; /* blocked engine: bytes that are not parsed yet, or NULL */
 	uint32_t held_off, held_len;
+	bool held_raw;            /* they came before there was a filter */
+	struct rv_filter *filter; /* NULL: bytes go through as they are */
 	struct rv_gather *gather;
 	size_t gather_limit; /* bytes; see connection_tx.c */
 	uint64_t gather_at;  /* when it was filled */
 	bool gather_stalled; /* the transport was full since then */
+	bool gather_raw;     /* gathered before there was a filter: leaves as it is */
 	struct rva_timer timer;
 	int write_error; /* nothing more can be sent */
 	bool starved;    /* no memory to send with: tried again a little later */
@@ -114,7 +121,8 @@ struct rva_conn_args {
 	struct rv_transport *transport;
 	int role;
 	const reeve_cfg_t *cfg;
-	struct rv_chain *unread; /* bytes read ahead, or NULL; consumed on success */
+	struct rv_chain *unread;  /* bytes read ahead, or NULL; consumed on success */
+	struct rv_filter *filter; /* what they and all others go through, or NULL */
 };
 /* One reference (the owner's handle).  transport is consumed on success only. */
 int rva_conn_create(struct reeve_conn **c, const struct rva_conn_args *args);
@@ -143,6 +151,14 @@ static inline bool
 rva_conn_handshaking(const struct reeve_conn *c)
 {
 	return c->handshake != NULL && c->engine == c->handshake;
+}
+/* connection_rx.c: the handshake has brought a filter: from here on it is used. */
+void rva_conn_secure(struct reeve_conn *c);
+/* Everything that was gathered has been taken by the transport. */
+static inline bool
+rva_conn_all_sent(const struct reeve_conn *c)
+{
+	return c->gather == NULL && (c->filter == NULL || c->filter->out_left == 0);
 }
 /* connection.c: tell the controller. */
 void rva_conn_ready(struct reeve_conn *c);

@@ -130,6 +130,7 @@ rva_conn_create(struct reeve_conn **out, const struct rva_conn_args *args)
 		return rc;
 	}
 	c->transport = args->transport;
+	c->filter = args->filter;
 	if (args->unread != NULL) {
 		c->unread = *args->unread;
 		rv_chain_init(args->unread);

@@ -2,7 +2,10 @@
  *
  * Bytes are read into a slab borrowed from the worker, parsed in place and handed on as slices of it; a body that is
  * split over two slabs is two slices.  The slab goes back when nothing more is to be read.  Reading never waits for
- * writing; it stops only when the connection holds as many received bytes as it may. */
+ * writing; it stops only when the connection holds as many received bytes as it may.
+ *
+ * With a filter they are read into a slab that is nobody's for longer, opened from there into those of the filter, and
+ * what that has proven is parsed. */
 #include <config.h>
 
 #include "actors/connection.h"
@@ -11,10 +14,20 @@
 #include <string.h>
 
 #include "actors/substream.h"
+#include "lib/upgrade/handshake.h"
+
+static bool receive(struct reeve_conn *c, struct rv_slab *s, uint32_t off, uint32_t len);
 
 #define READ_BUDGET \
 	(256u * 1024)  /* bytes of one turn: a heavy connection does not starve a light one */
 #define SLAB_MIN 16384 /* a slab with less room left is not filled any further */
+
+void
+rva_conn_secure(struct reeve_conn *c)
+{
+	if (rva_conn_handshaking(c) && c->filter == NULL)
+		c->filter = rv_handshake_filter(c->handshake);
+}
 
 /* Parse bytes [off, off + len) of s, delivering whenever the rings are full; readers are told when all is parsed.
  * False: the connection has ended. */
@@ -36,6 +49,11 @@ parse(struct reeve_conn *c, struct rv_slab *s, uint32_t off, uint32_t len)
 		}
 		off += (uint32_t)n;
 		len -= (uint32_t)n;
+		if (c->filter == NULL) {
+			rva_conn_secure(c);
+			if (c->filter != NULL)
+				return receive(c, s, off, len);
+		}
 		/* Answers that the peer reads are no offence, however many frames of one read ask for them. */
 		if (c->engine->pressed)
 			rva_conn_flush(c);
@@ -49,11 +67,43 @@ parse(struct reeve_conn *c, struct rv_slab *s, uint32_t off, uint32_t len)
 			c->held = s;
 			c->held_off = off;
 			c->held_len = len;
+			c->held_raw = c->filter == NULL;
 			break;
 		}
 	}
 	rva_stream_pump_fresh(c);
 	return true;
+}
+
+/* What the filter has proven, as far as the engine takes it. */
+static bool
+parse_proven(struct reeve_conn *c)
+{
+	struct rv_part part;
+	bool alive = true;
+
+	while (alive && c->held == NULL && rv_filter_pop(c->filter, &part)) {
+		alive = parse(c, part.slab, part.off, part.len);
+		rv_slab_unref(part.slab);
+	}
+	return alive;
+}
+
+/* Bytes of the transport.  False: the connection has ended. */
+static bool
+receive(struct reeve_conn *c, struct rv_slab *s, uint32_t off, uint32_t len)
+{
+	int rc;
+
+	if (c->filter == NULL)
+		return parse(c, s, off, len);
+	rc = c->filter->ops->open(c->filter, c->w->pool, s->data + off, len);
+	if (!parse_proven(c))
+		return false;
+	if (rc == 0)
+		return true;
+	rva_conn_end(c, rc, rc == REEVE_ENOMEM ? REEVE_BY_US : REEVE_BY_PEER, c->filter->id);
+	return false;
 }
 
 /* What a blocked engine left. */
@@ -64,9 +114,10 @@ parse_held(struct reeve_conn *c)
 	bool alive;
 
 	c->held = NULL;
-	alive = parse(c, s, c->held_off, c->held_len);
+	alive = c->held_raw ? receive(c, s, c->held_off, c->held_len)
+			    : parse(c, s, c->held_off, c->held_len);
 	rv_slab_unref(s);
-	return alive;
+	return alive && c->filter != NULL ? parse_proven(c) : alive;
 }
 
 static bool
@@ -83,6 +134,8 @@ slab_ready(struct reeve_conn *c)
 static void
 slab_back(struct reeve_conn *c)
 {
+	if (c->filter != NULL)
+		c->filter->ops->rest(c->filter, c->w->pool);
 	if (c->slab != NULL && rvq_ref_single(&c->slab->refs)) {
 		rv_slab_unref(c->slab);
 		c->slab = NULL;
@@ -105,6 +158,8 @@ on_end(struct reeve_conn *c, int rc)
 	    c->write_error != REEVE_ESYS_BASE - ECONNRESET)
 		rc = c->write_error;
 	cut = c->engine->ops->feed_end(c->engine);
+	if (c->filter != NULL && c->filter->ops->inside(c->filter))
+		cut = REEVE_ETRUNC;
 	if (rva_conn_handshaking(c)) {
 		rva_conn_last_words(c);
 		rva_conn_end(c, rc == 0 ? cut : rc, rc == 0 ? REEVE_BY_PEER : REEVE_BY_TRANSPORT,
@@ -148,27 +203,18 @@ take_some(struct reeve_conn *c)
 		on_end(c, (int)n);
 		return -1;
 	}
-	alive = parse(c, s, off, (uint32_t)n);
+	alive = receive(c, s, off, (uint32_t)n);
 	rv_slab_unref(s);
 	return alive ? (int)n : -1;
 }
 
-/* One read of the transport into the slab.  Bytes, 0 for "no more now", or -1: the connection has ended. */
+/* One read of the transport to slab, behind what it has.  Bytes, 0 for "no more now", or -1: the connection has ended. */
 static int
-read_some(struct reeve_conn *c)
+read_into(struct reeve_conn *c, struct rv_slab *s)
 {
-	struct iovec v;
-	reeve_ssize n;
-	uint32_t at;
+	struct iovec v = {s->data + s->used, s->cap - s->used};
+	reeve_ssize n = c->transport->ops->readv(c->transport, &v, 1);
 
-	if (!slab_ready(c)) {
-		rva_conn_end(c, REEVE_ENOMEM, REEVE_BY_US, "REEVE-CONN-0008");
-		return -1;
-	}
-	at = c->slab->used;
-	v.iov_base = c->slab->data + at;
-	v.iov_len = c->slab->cap - at;
-	n = c->transport->ops->readv(c->transport, &v, 1);
 	rvq_counter_add(&c->reads, 1);
 	if (n == REEVE_EAGAIN) {
 		c->readable = false;
@@ -178,32 +224,64 @@ read_some(struct reeve_conn *c)
 		on_end(c, n > 0 || n < INT32_MIN ? REEVE_EPROTO : (int)n);
 		return -1;
 	}
-	c->slab->used += (uint32_t)n;
+	s->used += (uint32_t)n;
 	if ((size_t)n < v.iov_len && c->transport->short_is_drained && !c->hup)
 		c->readable = false;
-	return parse(c, c->slab, at, (uint32_t)n) ? (int)n : -1;
+	return receive(c, s, s->used - (uint32_t)n, (uint32_t)n) ? (int)n : -1;
+}
+
+static void
+no_memory(struct reeve_conn *c)
+{
+	rva_conn_end(c, REEVE_ENOMEM, REEVE_BY_US, "REEVE-CONN-0008");
+}
+
+static int
+read_some(struct reeve_conn *c)
+{
+	struct rv_slab *s;
+	int n = -1;
+
+	if (c->filter == NULL) {
+		if (slab_ready(c))
+			return read_into(c, c->slab);
+		no_memory(c);
+		return -1;
+	}
+	if (c->slab != NULL)
+		rv_slab_unref(c->slab); /* of the handshake */
+	c->slab = NULL;
+	s = rv_slab_get(c->w->pool, RV_FILTER_BLOCK);
+	if (s == NULL) {
+		no_memory(c);
+	} else {
+		n = read_into(c, s);
+		rv_slab_unref(s);
+	}
+	return n;
 }
 
 /* Bytes that were read before the connection was started (an upgrade's read-ahead). */
 static bool
 read_ahead(struct reeve_conn *c)
 {
-	reeve_buf_t *b;
 	bool alive = true;
+	struct rv_slab *s;
+	reeve_buf_t *b;
+	uint32_t n;
 
-	while (alive && c->held == NULL && (b = rv_chain_pop(&c->unread)) != NULL) {
-		struct rv_slab *s = rv_slab_get(c->w->pool, b->len);
-
+	while (alive && c->held == NULL && (b = c->unread.head) != NULL) {
 		/* Copied: cutting slices needs the block's owner, and this block is somebody else's. */
+		n = b->len < RV_FILTER_BLOCK ? b->len : RV_FILTER_BLOCK;
+		s = rv_slab_get(c->w->pool, n);
 		if (s == NULL) {
-			rv_buf_unref(b);
-			rva_conn_end(c, REEVE_ENOMEM, REEVE_BY_US, "REEVE-CONN-0008");
+			no_memory(c);
 			return false;
 		}
-		memcpy(s->data, rv_buf_data(b), b->len);
-		s->used = b->len;
-		rv_buf_unref(b);
-		alive = parse(c, s, 0, s->used);
+		memcpy(s->data, rv_buf_data(b), n);
+		s->used = n;
+		rv_chain_skip(&c->unread, n);
+		alive = receive(c, s, 0, n);
 		rv_slab_unref(s);
 	}
 	return alive;

@@ -51,62 +51,152 @@ on_gather_sent(struct reeve_conn *c)
 		c->gather_limit = RV_GATHER_BYTES;
 }
 
-/* Offer what is in the gather.  False: the transport takes no more now, or the connection has ended. */
+/* What is offered to the transport next: what was gathered, or what it was sealed to. */
+struct offer {
+	struct iovec *v, sealed[RV_FILTER_IOV];
+	int n;
+	size_t left; /* there may be more than in v */
+};
+
 static bool
-write_some(struct reeve_conn *c)
+raw(const struct reeve_conn *c)
+{
+	return c->gather != NULL && !rv_gather_empty(c->gather) && c->gather_raw;
+}
+
+static void
+prepare(struct reeve_conn *c, struct offer *o)
 {
 	struct rv_gather *g = c->gather;
-	size_t left = g->bytes - g->done;
+
+	if (raw(c)) {
+		o->v = g->iov + g->iov_at;
+		o->n = g->niov - g->iov_at;
+		o->left = g->bytes - g->done;
+	} else {
+		o->v = o->sealed;
+		o->n = rv_filter_iov(c->filter, o->sealed);
+		o->left = c->filter->out_left;
+	}
+}
+
+/* The transport took n bytes of the offer. */
+static void
+taken(struct reeve_conn *c, size_t n)
+{
+	if (raw(c))
+		rv_gather_sent(c->engine, c->gather, n);
+	else
+		rv_filter_sent(c->filter, n);
+}
+
+static void
+arm_stall(struct reeve_conn *c)
+{
+	if (c->cfg.write_ms != REEVE_OFF)
+		c->stall_deadline = c->w->now + (uint64_t)c->cfg.write_ms * 1000;
+}
+
+/* Offer what there is.  Bytes taken; 0: the transport takes no more now, or the connection has ended. */
+static size_t
+write_some(struct reeve_conn *c)
+{
+	size_t offered = 0;
+	struct offer o;
 	reeve_ssize n;
 
-	n = c->transport->ops->writev(c->transport, g->iov + g->iov_at, g->niov - g->iov_at);
+	prepare(c, &o);
+	n = c->transport->ops->writev(c->transport, o.v, o.n);
 	rvq_counter_add(&c->writes, 1);
 	if (n == REEVE_EAGAIN) {
 		on_stall(c);
-		if (c->stall_deadline == UINT64_MAX && c->cfg.write_ms != REEVE_OFF)
-			c->stall_deadline = c->w->now + (uint64_t)c->cfg.write_ms * 1000;
-		return false;
+		if (c->stall_deadline == UINT64_MAX)
+			arm_stall(c);
+		return 0;
 	}
 	if (n < 0 && n >= INT32_MIN) {
 		on_write_error(c, (int)n);
-		return false;
+		return 0;
 	}
-	if (n <= 0 || (size_t)n > left) {
+	for (int i = 0; i < o.n; i++)
+		offered += o.v[i].iov_len;
+	if (n <= 0 || (size_t)n > offered) {
 		/* A transport that lies about what it took leaves nothing to trust: no further call is made. */
 		rva_conn_end(c, REEVE_EPROTO, REEVE_BY_TRANSPORT, "REEVE-CONN-0009");
-		return false;
+		return 0;
 	}
 	c->stall_deadline = UINT64_MAX;
-	rv_gather_sent(c->engine, g, (size_t)n);
-	if ((size_t)n == left)
+	taken(c, (size_t)n);
+	if ((size_t)n == o.left)
 		on_gather_sent(c);
-	if ((size_t)n < left && c->transport->short_is_drained) {
+	if ((size_t)n < offered && c->transport->short_is_drained) {
 		on_stall(c);
-		if (c->cfg.write_ms != REEVE_OFF)
-			c->stall_deadline = c->w->now + (uint64_t)c->cfg.write_ms * 1000;
+		arm_stall(c);
+		return 0;
+	}
+	return (size_t)n;
+}
+
+/* Seal what is gathered.  Its streams are told that it left: nobody needs their bytes any more, and nothing else is gathered
+ * until the transport has taken it.  False: not now, or the connection has ended. */
+static bool
+seal(struct reeve_conn *c)
+{
+	struct rv_gather *g = c->gather;
+	int rc = c->filter->ops->seal(c->filter, c->w->pool, g);
+
+	if (rc == REEVE_ENOMEM) {
+		c->starved = true;
 		return false;
 	}
+	if (rc < 0) {
+		rva_conn_end(c, rc, REEVE_BY_US, c->filter->id);
+		return false;
+	}
+	rv_gather_sent(c->engine, g, g->bytes);
 	return true;
 }
 
-/* Fill a gather if there is none with bytes in it.  False: nothing to send, or no memory (tried again later). */
+/* An empty gather, filled.  False: nothing to send, or no memory (tried again later). */
 static bool
-next_gather(struct reeve_conn *c)
+fill_gather(struct reeve_conn *c)
 {
-	if (c->gather != NULL && !rv_gather_empty(c->gather))
-		return true;
+	struct rv_gather *g;
+
 	if (!c->engine->ops->has_output(c->engine))
 		return false;
 	if (c->gather == NULL && (c->gather = rva_gather_get(c->w)) == NULL) {
 		c->starved = true;
 		return false;
 	}
-	rv_gather_reset(c->gather);
-	c->gather->limit = c->gather_limit;
-	c->gather->turn = c->gather_limit < RV_GATHER_BYTES ? RV_TURN : RV_TURN_FAST;
+	g = c->gather;
+	rv_gather_reset(g);
+	g->limit = c->gather_limit;
+	g->turn = c->gather_limit < RV_GATHER_BYTES ? RV_TURN : RV_TURN_FAST;
 	c->gather_at = c->w->now;
 	c->gather_stalled = false;
-	return c->engine->ops->drain(c->engine, c->gather, c->w->now) > 0;
+	c->gather_raw = c->filter == NULL;
+	if (!c->gather_raw) {
+		g->message = c->filter->message;
+		if (g->limit > RVA_SEAL_BYTES)
+			g->limit = RVA_SEAL_BYTES;
+	}
+	if (c->engine->ops->drain(c->engine, g, c->w->now) == 0)
+		return false;
+	rva_conn_secure(c);
+	return true;
+}
+
+/* Is there something to offer?  Fills and seals a gather if nothing waits.  False: nothing, no memory, or the connection has
+ * ended. */
+static bool
+next_output(struct reeve_conn *c)
+{
+	if (raw(c) || (c->filter != NULL && c->filter->out_left > 0))
+		return true;
+	if ((c->gather == NULL || rv_gather_empty(c->gather)) && !fill_gather(c))
+		return false;
+	return c->gather_raw || seal(c);
 }
 
 static void
@@ -122,20 +212,20 @@ gather_back(struct reeve_conn *c)
 static void
 write_all(struct reeve_conn *c)
 {
-	size_t start;
 	uint64_t sent = 0;
+	size_t n;
 
 	c->starved = false;
 	while (
-	    c->state < RVA_CONN_LINGERING && c->writable && c->write_error == 0 && next_gather(c)) {
+	    c->state < RVA_CONN_LINGERING && c->writable && c->write_error == 0 && next_output(c)) {
 		if (sent >= WRITE_BUDGET) {
 			rva_conn_dirty(c);
 			break;
 		}
-		start = c->gather->done;
-		if (!write_some(c))
+		n = write_some(c);
+		if (n == 0)
 			break;
-		sent += c->gather->done - start;
+		sent += n;
 	}
 	if (c->state != RVA_CONN_ENDED)
 		gather_back(c);
@@ -144,17 +234,16 @@ write_all(struct reeve_conn *c)
 void
 rva_conn_last_words(struct reeve_conn *c)
 {
-	struct rv_gather *g;
+	struct offer o;
 	reeve_ssize n;
 
 	/* What was begun, then the GO_AWAY; errors do not matter any more. */
-	for (int i = 0; i < 2 && c->writable && next_gather(c); i++) {
-		g = c->gather;
-		n = c->transport->ops->writev(
-		    c->transport, g->iov + g->iov_at, g->niov - g->iov_at);
-		if (n <= 0 || (size_t)n > g->bytes - g->done)
+	for (int i = 0; i < 2 && c->writable && next_output(c); i++) {
+		prepare(c, &o);
+		n = c->transport->ops->writev(c->transport, o.v, o.n);
+		if (n <= 0 || (size_t)n > o.left)
 			return;
-		rv_gather_sent(c->engine, g, (size_t)n);
+		taken(c, (size_t)n);
 	}
 }
 
@@ -163,7 +252,7 @@ static void
 step(struct reeve_conn *c)
 {
 	struct rv_engine *e = c->engine;
-	bool idle = c->gather == NULL && !e->ops->has_output(e);
+	bool idle = rva_conn_all_sent(c) && !e->ops->has_output(e);
 
 	if (c->hard_goaway) {
 		rva_conn_end(c, REEVE_EGOAWAY, REEVE_BY_PEER, e->reason.id);

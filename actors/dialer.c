@@ -330,6 +330,7 @@ dial_free(struct rva_actor *a)
 	struct rva_dial *d = rva_container(a, struct rva_dial, actor);
 
 	rvq_gauge_sub(&d->w->connections, 1);
+	rv_upgrade_release(&d->upgrade);
 	rv_free(d->rt->arena, d, sizeof(*d));
 }
 

@@ -375,6 +375,7 @@ listener_free(struct rva_actor *a)
 {
 	struct reeve_listener *l = rva_container(a, struct reeve_listener, actor);
 
+	rv_upgrade_release(&l->upgrade);
 	rv_free(l->arena, l, sizeof(*l));
 }
 
@@ -491,6 +492,7 @@ reeve_listen(reeve_listener_t **out, reeve_rt_t *rt, const char *addr, const ree
 			close(l->fd);
 		if (l->fd >= 0 && l->addr.kind == RV_ADDR_UNIX)
 			(void)unlink(l->addr.name);
+		rv_upgrade_release(&l->upgrade);
 		rv_free(rt->arena, l, sizeof(*l));
 		return rc;
 	}

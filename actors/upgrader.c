@@ -18,9 +18,9 @@ rva_upgrade(struct reeve_conn **c, const struct rva_upgrade *up)
 	    .role = up->role,
 	    .cfg = up->cfg,
 	    .unread = up->unread,
+	    .filter = up->filter,
 	};
 
-	REEVE_REQUIRE(up->filter == NULL, REEVE_ENOTSUP);
 	return rva_conn_create(c, &args);
 }
 

@@ -1,5 +1,5 @@
-/* upgrader.h - from a byte pipe to a connection.  The upgrader owns the transport and what was read from it while its
- * steps run (there are none yet), then starts the connection with both. */
+/* upgrader.h - from a byte pipe to a connection.  The handshake, if there is one, runs in the
+ * connection as its first engine (lib/upgrade/handshake.h); here it begins and ends. */
 #ifndef REEVE_ACTORS_UPGRADER_H
 #define REEVE_ACTORS_UPGRADER_H
 
@@ -14,11 +14,10 @@ struct rva_upgrade {
 	const reeve_cfg_t *cfg;
 	struct rv_chain
 	    *unread; /* bytes already read from the transport, or NULL; consumed on success */
-	struct rv_filter
-	    *filter; /* NULL: bytes go through as they are; others answer REEVE_ENOTSUP */
+	struct rv_filter *filter; /* NULL: bytes go through as they are */
 };
 
-/* *c: one reference.  The transport is the connection's on success and still the caller's on failure. */
+/* *c: one reference.  Transport and filter are the connection's on success and still the caller's on failure. */
 int rva_upgrade(struct reeve_conn **c, const struct rva_upgrade *up);
 
 /* A transport of the application's behind the library's seam.  *t on success only; nothing of u is called before that. */

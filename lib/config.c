@@ -107,11 +107,13 @@ rv_cfg_resolve(reeve_cfg_t *out, const reeve_cfg_t *cfg)
 {
 	struct rv_upgrade_cfg up;
 	reeve_cfg_t c, one;
+	int rc;
 
 	REEVE_REQUIRE(copy_known(&c, cfg) == 0, REEVE_EINVAL);
 	if (c.upgrade == NULL)
 		return resolve(out, &c, c.proto);
-	REEVE_REQUIRE(rv_upgrade_resolve(&up, c.upgrade) == 0, REEVE_EINVAL);
+	rc = rv_upgrade_resolve(&up, c.upgrade);
+	REEVE_REQUIRE(rc == 0, rc);
 	for (uint32_t i = up.nmuxers; i-- > 0;)
 		REEVE_REQUIRE(resolve(&one, &c, up.muxers[i]) == 0, REEVE_EINVAL);
 	*out = one;

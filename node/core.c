@@ -2,6 +2,8 @@
 #include <config.h>
 
 #include "node/inner.h"
+#include "node/link.h"
+#include "node/open.h"
 
 #include <string.h>
 

@@ -18,13 +18,16 @@ struct rvn_proto;
 
 struct rvn_proto_ops {
 	/* The peer opened s, and names[name] was agreed on: s is the protocol's (one reference).  On the worker of the
-	 * connection; calls for peers of other workers may come at the same time. */
+	 * connection; calls for other connections may come at the same time, also for a second one of this peer, and while
+	 * or after close is called (rvn_hold tells). */
 	void (*inbound)(struct rvn_proto *p, const char *peer, reeve_stream_t *s, unsigned name);
 	/* Optional.  The peer's first connection is usable (why NULL), or its last one has ended.  In order for one peer,
-	 * before any inbound of a new connection and before any rvn_open_t of it completes. */
+	 * before any inbound of a new connection and before any rvn_open of it completes.  Connections that were there when
+	 * the protocol was installed are told of by their end only. */
 	void (*peer)(struct rvn_proto *p, const char *peer, const reeve_reason_t *why);
-	/* The node closes: end what there is, each with its event or completion.  The core waits until every rvn_hold
-	 * has been dropped. */
+	/* The node closes, on the thread that closes it: end what there is, each with its event or completion.  The core
+	 * waits until every rvn_hold has been dropped and every open has completed; at the deadline of the close it cuts
+	 * the connections.  New opens answer REEVE_ECLOSED. */
 	void (*close)(struct rvn_proto *p);
 	/* The node is freed: nothing of the protocol runs any more. */
 	void (*free)(struct rvn_proto *p);
@@ -87,12 +90,13 @@ struct rvn_open {
 	int stage;
 	uint64_t limit; /* us: of opening and negotiating */
 	bool waiting;   /* for a dial */
-	bool cancelled, finished, again;
+	unsigned again; /* how often a link closed under it */
+	bool cancelled, finished;
 };
 /* Start.  Any thread; fn is never called inside. */
 void rvn_open(reeve_node_t *n, const char *peer, struct rvn_open *o);
-/* Ask for an early end: fn still comes, exactly once (rc 0 if it was too late).  o is started and fn was not called.
- * Any thread. */
+/* Ask for an early end: fn still comes, exactly once (rc 0 if it was too late).  rvn_open has returned; fn may have begun
+ * on another thread, but o stays valid until this returns.  Any thread. */
 void rvn_open_cancel(struct rvn_open *o);
 
 /* What a stream or connection error means to a user of a protocol: the end of a connection is REEVE_ELOST, everything else

@@ -6,13 +6,15 @@
  * attempts that have begun go on: two nodes that dial each other and each drop their own attempt would drop both. */
 #include <config.h>
 
-#include "node/inner.h"
+#include "node/dial.h"
 
 #include <string.h>
 
 #include "lib/alloc.h"
 #include "lib/check.h"
 #include "lib/clock.h"
+#include "node/link.h"
+#include "node/open.h"
 
 #define HEAD_START_US UINT64_C(250000)
 

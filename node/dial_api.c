@@ -7,6 +7,8 @@
 #include "lib/check.h"
 #include "lib/clock.h"
 #include "node/inner.h"
+#include "node/dial.h"
+#include "node/link.h"
 
 /* What a dial was asked for. */
 struct wish {

@@ -1,4 +1,4 @@
-/* inner.h - what a node is made of: private to node/core.c, peers.c, link.c, dial.c, open.c.
+/* inner.h - what a node is made of: private to node/core.c, life.c, peers.c, link.c, dial.c, open.c.
  *
  * One mutex guards the table of peers and all lists; it is held for a few instructions (and an allocation), never over a
  * post, an operation or a callback.  A link (one connection) and a dial are actors: what is marked "owner" belongs to
@@ -183,92 +183,5 @@ int rvn_peer_address(reeve_node_t *n, struct rvn_peer *p, const char *addr, bool
 bool rvn_peer_tell(reeve_node_t *n, struct rvn_peer *p, struct rvn_event *ev);
 void rvn_deliver(reeve_node_t *n, struct rvn_peer *p);
 void rvn_peers_free(reeve_node_t *n);
-
-/* --- link.c --- */
-
-#define RVN_LINK_GO    1u
-#define RVN_LINK_LEAVE 2u /* close gracefully until close_at */
-#define RVN_LINK_FREE  4u
-
-struct rvn_link {
-	struct rva_actor actor;
-	struct rvq_bell bell;
-	struct rvq_ref refs; /* itself until ended, operations, events, opens */
-	/* immutable */
-	reeve_node_t *node;
-	reeve_conn_t *c;
-	reeve_ctl_t *k;
-	struct rvn_peer *peer; /* valid until ended */
-	char text[REEVE_PEER_TEXT];
-	char addr[RVN_ADDR_TEXT]; /* dialed; "": the peer has dialed */
-	/* under the lock */
-	struct rvn_link *next, **pprev; /* pprev NULL: ended */
-	bool told;                      /* by a close of the node */
-	/* owner */
-	bool going, ended, leaving;
-	struct rvn_open *held;        /* until it goes */
-	struct rvn_inbound *inbounds; /* being negotiated */
-	unsigned nopens, ninbound;    /* being opened and negotiated */
-	struct rva_timer timer;       /* idle */
-	uint64_t used;                /* us: the last open of ours was over */
-	struct rvn_event up, down;    /* under the lock of their queue */
-	reeve_op_t closed;
-	struct rvn_accept {
-		reeve_op_t op;
-		struct rvn_link *l;
-	} accept[RVN_ACCEPTS];
-};
-
-/* What a new connection is to become. */
-struct rvn_arrival {
-	reeve_conn_t *c;           /* ready; consumed in any case */
-	const char *addr;          /* that was dialed, or NULL */
-	bool slot;                 /* one was taken for it */
-	char who[REEVE_PEER_TEXT]; /* out: the peer, also when it was refused, if it is known */
-};
-/* A connection is there.  0: the slot is the link's.  REEVE_EIDENTITY (ourselves), REEVE_ELIMIT (max_conns),
- * REEVE_EBUSY (there are two), REEVE_ECLOSED, REEVE_ENOMEM: it is being ended, the slot is still the caller's. */
-int rvn_link_new(reeve_node_t *n, struct rvn_arrival *a);
-void rvn_link_ref(struct rvn_link *l);
-void rvn_link_unref(struct rvn_link *l);
-/* Any thread: no new opens use it; it closes gracefully, at most so long.  The lock is not held. */
-void rvn_link_leave(struct rvn_link *l, int64_t timeout_ms);
-
-/* --- open.c --- */
-
-enum rvn_stage { RVN_AT_NONE, RVN_AT_HELD, RVN_AT_OPEN, RVN_AT_NEGOTIATE, RVN_AT_DONE };
-
-/* Find a link or a dial for it, or fail it.  The lock is not held. */
-void rvn_open_route(struct rvn_open *o);
-/* Messages to a link and to the clerk (l NULL) that are an open's.  Owner. */
-void rvn_open_on(reeve_node_t *n, struct rvn_link *l, struct rva_msg *m);
-/* The link goes: begin what was held. */
-void rvn_open_go(struct rvn_link *l);
-/* Under the lock: those that wait for a dial go to l.  Returns their list, to be started after the unlock. */
-struct rvn_open *rvn_open_move(struct rvn_peer *p, struct rvn_link *l);
-void rvn_open_start_list(struct rvn_open *list);
-/* Under the lock: take out those whose deadline has come (all: every one); *next gets the earliest that stays. */
-struct rvn_open *rvn_open_take(struct rvn_peer *p, uint64_t now, bool all, uint64_t *next);
-/* Complete each of a list that was taken out.  The lock is not held. */
-void rvn_open_fail_list(struct rvn_open *list, int rc);
-
-/* --- dial.c --- */
-
-/* Under the lock: the dial with a peer (NULL: anybody) gets a waiter, and is begun if there is none.  addr NULL: the
- * remembered addresses.  want: us, the deadline asked for.  One reference for the caller.  REEVE_EINVAL (no address),
- * REEVE_ELIMIT, REEVE_ENOMEM. */
-int rvn_dial_join(
-    struct rvn_dial **d, reeve_node_t *n, struct rvn_peer *p, const char *addr, uint64_t want);
-/* Under the lock: rvn_dial_wait will be called for it, after the unlock: op is answered when the dial ends. */
-void rvn_dial_expect(struct rvn_dial *d);
-void rvn_dial_wait(struct rvn_dial *d, reeve_op_t *op);
-/* Whom it reached, once a waiter was answered by 0. */
-const char *rvn_dial_who(const struct rvn_dial *d);
-/* Something has changed that it must look at.  The lock is not held. */
-void rvn_dial_look(struct rvn_dial *d);
-void rvn_dial_ref(struct rvn_dial *d);
-void rvn_dial_unref(struct rvn_dial *d);
-/* The node closes: end every dial.  The lock is not held. */
-void rvn_dials_end(reeve_node_t *n);
 
 #endif

@@ -2,6 +2,8 @@
 #include <config.h>
 
 #include "node/inner.h"
+#include "node/dial.h"
+#include "node/link.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -95,6 +97,7 @@ reeve_node_create(reeve_node_t **out, reeve_rt_t *rt, const reeve_node_cfg_t *uc
 	REEVE_REQUIRE(n != NULL, REEVE_ENOMEM);
 	rc = copy_conn(n, cfg.conn);
 	if (rc < 0) {
+		rv_upgrade_release(&n->upgrade);
 		rv_free(rt->arena, n, sizeof(*n));
 		return rc;
 	}
@@ -302,6 +305,7 @@ reeve_node_destroy(reeve_node_t *n)
 		rv_free(n->arena, t, t->size);
 	}
 	rvn_peers_free(n);
+	rv_upgrade_release(&n->upgrade);
 	pthread_mutex_destroy(&n->lock);
 	ar = n->arena;
 	rv_free(ar, n, sizeof(*n));

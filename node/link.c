@@ -3,7 +3,7 @@
  * Owner: the connection's worker, where all its operations complete too; so what they share needs no lock. */
 #include <config.h>
 
-#include "node/inner.h"
+#include "node/link.h"
 
 #include <string.h>
 
@@ -11,6 +11,8 @@
 #include "lib/alloc.h"
 #include "lib/check.h"
 #include "lib/clock.h"
+#include "node/dial.h"
+#include "node/open.h"
 
 /* A stream of the peer's that is being negotiated.  Owner. */
 struct rvn_inbound {
@@ -143,8 +145,11 @@ on_idle(struct rva_timer *t, uint64_t now)
 		idle_rearm(l, now);
 	else if (now - quiet < l->node->idle_ms * UINT64_C(1000))
 		idle_rearm(l, quiet);
-	else
+	else {
+		/* Streams that the peer opens meanwhile are refused behind it: he knows that they were not heard. */
+		(void)reeve_goaway(l->k, 0);
 		rvn_link_leave(l, RVN_LEAVE_MS);
+	}
 }
 
 /* --- its life: owner --- */

@@ -5,10 +5,15 @@
  * who completes it claims it, who cancels it posts its stop message to the owner, and then only that completes it. */
 #include <config.h>
 
-#include "node/inner.h"
+#include "node/open.h"
 
+#include "actors/connection.h"
 #include "lib/check.h"
 #include "lib/clock.h"
+#include "node/dial.h"
+#include "node/link.h"
+
+#define AGAIN 4
 
 enum { PENDING = 0, DONE = 1, CANCELLING = 2 };
 
@@ -94,7 +99,21 @@ ms_left(uint64_t deadline)
 	return deadline <= now ? 0 : (int64_t)((deadline - now + 999) / 1000);
 }
 
-/* Nothing was said on it and its link closes as agreed: another link may do, once. */
+/* The link closes in good order, and on this stream nothing was said that the peer's protocol could have heard. */
+static bool
+unheard(const struct rvn_open *o, int rc)
+{
+	const struct rvn_link *l = o->link;
+
+	if (o->stage == RVN_AT_OPEN)
+		return rc == REEVE_EGOAWAY || rc == REEVE_ECLOSED || rc == REEVE_EEND;
+	if (o->flags & RVN_LAZY)
+		return false;
+	return rc == REEVE_EEND ||
+	    ((rc == REEVE_EREFUSED || rc == REEVE_ERESET) && (l->leaving || l->c->peer_leaves));
+}
+
+/* Then another link may do: a few times, for a peer might close each. */
 static bool
 once_more(struct rvn_open *o, int rc)
 {
@@ -102,21 +121,21 @@ once_more(struct rvn_open *o, int rc)
 	reeve_node_t *n = o->node;
 	bool again;
 
-	if (o->again || o->cancelled || o->stage != RVN_AT_OPEN || rvn_closing(n))
-		return false;
-	if (rc != REEVE_EGOAWAY && rc != REEVE_ECLOSED && rc != REEVE_EEND)
+	if (o->again == AGAIN || o->cancelled || rvn_closing(n) || !unheard(o, rc))
 		return false;
 	rvn_link_leave(l, RVN_LEAVE_MS);
 	rvn_lock(n);
 	again = rvq_cell32_get(&o->state) == PENDING;
 	if (again) {
-		o->again = true;
+		o->again++;
 		o->link = NULL;
 		o->stage = RVN_AT_NONE;
 	}
 	rvn_unlock(n);
 	if (!again)
 		return false;
+	reeve_close(o->stream);
+	o->stream = NULL;
 	rvn_open_route(o);
 	rvn_link_unref(l);
 	return true;
@@ -398,7 +417,8 @@ rvn_open(reeve_node_t *n, const char *peer, struct rvn_open *o)
 	o->node = n;
 	o->link = NULL;
 	o->stage = RVN_AT_NONE;
-	o->waiting = o->cancelled = o->finished = o->again = false;
+	o->waiting = o->cancelled = o->finished = false;
+	o->again = 0;
 	rvq_cell32_put(&o->state, PENDING);
 	if (peer == NULL || rv_peer_id_parse(&o->id, peer) < 0)
 		fail(o, REEVE_EINVAL, REEVE_STEP_NONE);

@@ -2,6 +2,7 @@
 #include <config.h>
 
 #include "node/inner.h"
+#include "node/link.h"
 
 #include <string.h>
 #include <time.h>

@@ -32,6 +32,7 @@ static const char help[] =
     "  --plaintext        both ends agree on it first, by multistream-select and\n"
     "                     plaintext 2.0; --mux is then a list in order of preference.\n"
     "                     This protects nothing\n"
+    "  --noise            the same with Noise: all is encrypted\n"
     "  --workers N        threads of each node's runtime; the library's choice\n"
     "  --json             print one JSON object instead of the table\n"
     "  --help, --version\n"
@@ -47,6 +48,7 @@ static const struct option options[] = {
     {"callbacks", no_argument, NULL, 'C'},
     {"mux", required_argument, NULL, 'm'},
     {"plaintext", no_argument, NULL, 'P'},
+    {"noise", no_argument, NULL, 'N'},
     {"workers", required_argument, NULL, 'w'},
     {"json", no_argument, NULL, 'j'},
     {"help", no_argument, NULL, 'h'},
@@ -147,6 +149,9 @@ parse(struct bench_options *o, int argc, char **argv)
 		case 'P':
 			o->mux.plaintext = true;
 			break;
+		case 'N':
+			o->mux.noise = true;
+			break;
 		case 'w':
 			o->workers = (unsigned)number(optarg, 64, false, "--workers is 1 to 64");
 			break;
@@ -165,8 +170,8 @@ parse(struct bench_options *o, int argc, char **argv)
 	}
 	if (optind < argc)
 		misuse("no arguments, please");
-	if (o->mux.n > 1 && !o->mux.plaintext)
-		misuse("--mux with several names needs --plaintext");
+	if (mux_misuse(&o->mux) != NULL)
+		misuse(mux_misuse(&o->mux));
 }
 
 static int
@@ -275,6 +280,7 @@ main(int argc, char **argv)
 	for (int i = 0; i < n; i++)
 		message_ns[i] = measure(&o, &rows[i], o.seconds / n, (double)i / n, 1.0 / n);
 	term_clear(&progress);
+	mux_end(&o.mux);
 	if (o.json)
 		bench_report_json(&o, rows, n, median(message_ns, n));
 	else

@@ -47,10 +47,12 @@ bench_report_table(
 	if (o->workers > 0)
 		snprintf(workers, sizeof(workers), "%u worker%s a node", o->workers,
 		    o->workers == 1 ? "" : "s");
-	printf("reeve-bench %s: %s, %s%s, %s, %s, %ld processor%s\n\n", reeve_version(),
+	printf("reeve-bench %s: %s, %s%s%s, %s, %s, %ld processor%s\n\n", reeve_version(),
 	    transports[o->transport], mux_name(rows),
-	    o->mux.plaintext ? " agreed in plaintext" : "", o->callbacks ? "callbacks" : "threads",
-	    workers, processors(), processors() == 1 ? "" : "s");
+	    mux_agreed(&o->mux) != NULL ? " agreed in " : "",
+	    mux_agreed(&o->mux) != NULL ? mux_agreed(&o->mux) : "",
+	    o->callbacks ? "callbacks" : "threads", workers, processors(),
+	    processors() == 1 ? "" : "s");
 	printf("%16s%7s%7s%6s%7s%7s%7s%13s\n", "", "reeve", "raw", "", "writes", "copies", "frames",
 	    "CPU s/GB");
 	printf("%7s%9s%7s%7s%6s%7s%7s%7s%7s%6s%9s\n", "streams", "size", "GB/s", "GB/s", "ratio",
@@ -73,9 +75,10 @@ bench_report_json(
 	const struct bench_row *r;
 
 	printf("{\"program\": \"reeve-bench\", \"version\": \"%s\", \"transport\": \"%s\", "
-	       "\"mode\": \"%s\", \"mux\": \"%s\", \"plaintext\": %s,\n",
+	       "\"mode\": \"%s\", \"mux\": \"%s\", \"plaintext\": %s, "
+	       "\"noise\": %s,\n",
 	    reeve_version(), transports[o->transport], o->callbacks ? "callbacks" : "threads",
-	    mux_name(rows), o->mux.plaintext ? "true" : "false");
+	    mux_name(rows), o->mux.plaintext ? "true" : "false", o->mux.noise ? "true" : "false");
 	printf(" \"workers\": %u, \"processors\": %ld, \"rounds\": %d, \"raw\": \"%s\",\n",
 	    o->workers, processors(), BENCH_ROUNDS, yardsticks[o->transport]);
 	printf(" \"message_ns\": %.2f, \"rows\": [", message_ns);

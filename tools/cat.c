@@ -39,6 +39,11 @@ static const char help[] =
     "                         plaintext 2.0, with a random key); --mux is then a list\n"
     "                         in order of preference, \"yamux,mplex\" by default.\n"
     "                         This protects nothing: anybody can read and change all\n"
+    "      --noise            the same with Noise: encrypted, and both ends prove who they\n"
+    "                         are; prints \"we are ID\" on standard error\n"
+    "      --key FILE         with --noise: our key; a new one is written if there is no\n"
+    "                         FILE.  Without it a key of this run only\n"
+    "      --peer ID          with --noise: the peer has to be this one\n"
     "  -h, --help             this text\n"
     "  -V, --version          the version\n"
     "\n"
@@ -52,6 +57,9 @@ static const struct option options[] = {
     {"reset-code", required_argument, NULL, 'r'},
     {"mux", required_argument, NULL, 'm'},
     {"plaintext", no_argument, NULL, 'P'},
+    {"noise", no_argument, NULL, 'N'},
+    {"key", required_argument, NULL, 'k'},
+    {"peer", required_argument, NULL, 'i'},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
     {NULL, 0, NULL, 0},
@@ -142,6 +150,15 @@ parse(struct cat_options *o, int argc, char **argv)
 		case 'P':
 			o->mux.plaintext = true;
 			break;
+		case 'N':
+			o->mux.noise = true;
+			break;
+		case 'k':
+			o->mux.key_file = optarg;
+			break;
+		case 'i':
+			o->mux.peer = optarg;
+			break;
 		case 'h':
 			fputs(help, stdout);
 			exit(fflush(stdout) != 0);
@@ -154,8 +171,8 @@ parse(struct cat_options *o, int argc, char **argv)
 	}
 	if (argc - optind != 1)
 		misuse(argc == optind ? "an address is missing" : "one address, please");
-	if (o->mux.n > 1 && !o->mux.plaintext)
-		misuse("--mux with several names needs --plaintext");
+	if (mux_misuse(&o->mux) != NULL)
+		misuse(mux_misuse(&o->mux));
 	o->addr = argv[optind];
 }
 
@@ -189,6 +206,7 @@ init(struct cat *c)
 {
 	pthread_condattr_t attr;
 	struct stat st;
+	char id[80];
 	int rc;
 
 	if (fstat(STDIN_FILENO, &st) == 0 && S_ISREG(st.st_mode))
@@ -201,6 +219,10 @@ init(struct cat *c)
 	pthread_cond_init(&c->changed, &attr);
 	pthread_condattr_destroy(&attr);
 	rc = mux_cfg(&c->opt.mux, &c->cfg);
+	if (rc == 0 && c->opt.mux.noise) {
+		(void)reeve_key_peer_id(c->opt.mux.identity, id, sizeof(id));
+		fprintf(stderr, "we are %s\n", id);
+	}
 	return rc < 0 ? rc : reeve_rt_create(&c->rt, NULL);
 }
 
@@ -273,5 +295,6 @@ main(int argc, char **argv)
 	}
 	reeve_conn_destroy(c.conn);
 	reeve_rt_destroy(c.rt);
+	mux_end(&c.opt.mux);
 	return code;
 }

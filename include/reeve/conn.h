@@ -3,6 +3,7 @@
 #ifndef REEVE_CONN_H
 #define REEVE_CONN_H
 
+#include <reeve/key.h>
 #include <reeve/rt.h>
 #include <sys/uio.h>
 
@@ -14,12 +15,14 @@ enum reeve_role {
 	REEVE_LISTENER = 2
 }; /* yamux client (odd ids), yamux server (even ids) */
 
-/* What protects a connection.  REEVE_PLAINTEXT protects nothing: each end says who it is (libp2p's plaintext 2.0) and
+/* What protects a connection.  REEVE_NOISE (libp2p's Noise XX): both ends prove who they are, and nobody else can read,
+ * change, repeat or leave out anything but the end.  REEVE_PLAINTEXT protects nothing: each end says who it is (libp2p's plaintext 2.0) and
  * anybody can say anything.  For tests, and for networks that are trusted as a whole; the log hook is warned. */
-enum reeve_security { REEVE_SECURITY_NONE = 0, REEVE_PLAINTEXT = 1 };
+enum reeve_security { REEVE_SECURITY_NONE = 0, REEVE_PLAINTEXT = 1, REEVE_NOISE = 2 };
 
 /* What is agreed with the peer before there are streams, by multistream-select: security, then which protocol carries
- * the streams.  Copied by whatever it is given to, with all it points to. */
+ * the streams.  Copied by whatever it is given to, with all it points to.  REEVE_ENOTSUP for REEVE_NOISE: the library was
+ * built without it. */
 typedef struct reeve_upgrade {
 	uint32_t size;     /* sizeof(reeve_upgrade_t) */
 	uint32_t security; /* enum reeve_security */
@@ -28,10 +31,11 @@ typedef struct reeve_upgrade {
 	uint32_t timeout_ms; /* for all of it, from the connected transport on; 10 000; REEVE_OFF */
 	uint32_t reserved;
 	const uint8_t
-	    *key; /* our Ed25519 public key, 32 bytes; needed by REEVE_PLAINTEXT, else NULL */
+	    *key; /* our Ed25519 public key, 32 bytes, for REEVE_PLAINTEXT; NULL: identity's */
 	const char *expect;  /* text of the id that the peer has to have; NULL: anybody */
 	reeve_reason_t *why; /* filled before a dial answers an error: id names the step that failed
 			        * (REEVE-UP-SECURITY, REEVE-UP-IDENTITY, REEVE-UP-MUXER); or NULL */
+	const reeve_key_t *identity; /* who we are; needed by REEVE_NOISE */
 } reeve_upgrade_t;
 
 /* Zero means default, REEVE_OFF means no limit or off where that makes sense. */

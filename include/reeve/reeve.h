@@ -8,6 +8,7 @@
 #include <reeve/ctl.h>
 #include <reeve/error.h>
 #include <reeve/export.h>
+#include <reeve/key.h>
 #include <reeve/listen.h>
 #include <reeve/node.h>
 #include <reeve/request.h>

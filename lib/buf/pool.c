@@ -230,12 +230,6 @@ rv_pool_current(void)
 	return current;
 }
 
-static struct rv_slab *
-slab_of(struct rvq_link *l)
-{
-	return (struct rv_slab *)(void *)((char *)l - offsetof(struct rv_slab, link));
-}
-
 static void
 pool_keep(struct rv_pool *p, struct rv_slab *s)
 {
@@ -258,7 +252,7 @@ pool_pop(struct rv_pool *p, unsigned cls)
 
 	if (f->head == NULL)
 		return NULL;
-	s = slab_of(f->head);
+	s = rv_slab_of(f->head);
 	f->head = s->link.next;
 	f->bytes -= s->cap;
 	return s;
@@ -273,8 +267,8 @@ pool_fetch(struct rv_pool *p)
 
 	for (; l != NULL; l = next) {
 		next = l->next;
-		bytes += slab_of(l)->cap;
-		pool_keep(p, slab_of(l));
+		bytes += rv_slab_of(l)->cap;
+		pool_keep(p, rv_slab_of(l));
 	}
 	if (bytes > 0)
 		rvq_gauge_sub(&p->returned, bytes);
@@ -321,7 +315,7 @@ rv_pool_close(struct rv_pool *p)
 		current = NULL;
 	for (; l != NULL; l = next) {
 		next = l->next;
-		slab_to_system(slab_of(l));
+		slab_to_system(rv_slab_of(l));
 	}
 	for (i = 0; i < RV_NCLASS; i++)
 		pool_shrink(p, i, 0);

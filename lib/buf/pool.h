@@ -6,6 +6,7 @@
 #ifndef REEVE_LIB_BUF_POOL_H
 #define REEVE_LIB_BUF_POOL_H
 
+#include <stddef.h>
 #include "lib/alloc.h"
 #include "queues/ref.h"
 #include "queues/stack.h"
@@ -82,6 +83,13 @@ struct rv_slab {
 	size_t size; /* of the allocation */
 	struct reeve_buf desc[];
 };
+
+/* The block of a link; while somebody has the only reference, link is his. */
+static inline struct rv_slab *
+rv_slab_of(struct rvq_link *l)
+{
+	return (struct rv_slab *)(void *)((char *)l - offsetof(struct rv_slab, link));
+}
 
 /* NULL: out of memory.  The caller owns it. */
 struct rv_pool *rv_pool_create(struct rv_arena *ar);

@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#define FIT_MIN 4096u /* a body that is cut at a message's end has at least so much in it */
+
 void
 rv_gather_reset(struct rv_gather *g)
 {
@@ -14,8 +16,28 @@ rv_gather_reset(struct rv_gather *g)
 	g->bytes = g->done = 0;
 	g->limit = RV_GATHER_BYTES;
 	g->turn = RV_TURN;
+	g->message = 0;
+	g->ncuts = 0;
 	g->nacct = g->acct_at = 0;
 	g->stage_used = 0;
+}
+
+uint32_t
+rv_gather_fit(struct rv_gather *g, uint32_t head, uint32_t want)
+{
+	size_t used;
+
+	if (g->message == 0)
+		return want;
+	used = (g->bytes - (g->ncuts > 0 ? g->cut[g->ncuts - 1] : 0)) % g->message;
+	if (used + head + want <= g->message)
+		return want;
+	if (used + head + FIT_MIN > g->message) {
+		REEVE_ASSERT(g->ncuts < RV_CUTS_MAX);
+		g->cut[g->ncuts++] = g->bytes;
+		used = 0;
+	}
+	return want < g->message - head - used ? want : g->message - head - (uint32_t)used;
 }
 
 uint8_t *

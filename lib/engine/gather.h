@@ -18,6 +18,8 @@
 #define RV_GATHER_BYTES \
 	(512 * 1024) /* stop adding above this; measured against 256 KiB and 1 MiB in perf/ */
 
+#define RV_CUTS_MAX 64
+
 #define RV_TURN      16384u /* what several streams take turns with on a path of any speed */
 #define RV_TURN_FAST 65536u /* where that is less than a millisecond for all that is gathered */
 
@@ -36,8 +38,13 @@ struct rv_gather {
 	int niov, iov_at;
 	size_t limit;  /* stop adding above this; RV_GATHER_BYTES unless set after the reset */
 	uint32_t turn; /* a stream's turn among others, bytes; RV_TURN unless set after the reset */
-	size_t bytes;  /* added since the last reset */
-	size_t done;   /* taken by the transport */
+	uint32_t
+	    message; /* what is added leaves in messages of at most so many bytes, which begin at a frame where they can;
+			   * 0: as it comes.  Set after the reset */
+	unsigned ncuts; /* places where one ends before it is full, by the offset */
+	size_t cut[RV_CUTS_MAX];
+	size_t bytes; /* added since the last reset */
+	size_t done;  /* taken by the transport */
 	unsigned nacct, acct_at;
 	size_t stage_used;
 	struct rv_acct acct[RV_ACCT_MAX];
@@ -57,8 +64,11 @@ static inline bool
 rv_gather_room(const struct rv_gather *g)
 {
 	return g->bytes < g->limit && g->niov + 3 <= RV_IOV_MAX && g->nacct + 2 <= RV_ACCT_MAX &&
-	    g->stage_used + RV_STAGE_MAX + 16 <= RV_STAGE_SIZE;
+	    g->ncuts + 4 <= RV_CUTS_MAX && g->stage_used + RV_STAGE_MAX + 16 <= RV_STAGE_SIZE;
 }
+/* A frame begins of which head bytes and a body of up to want bytes follow: how long a body may be so that message stays
+ * whole.  Where little of it is left the next one begins. */
+uint32_t rv_gather_fit(struct rv_gather *g, uint32_t head, uint32_t want);
 /* n bytes of the stage, offered to the transport where they are: fill them before the next
  * write.  They are there: rv_gather_room, or the caller counted. */
 uint8_t *rv_gather_reserve(struct rv_gather *g, size_t n);

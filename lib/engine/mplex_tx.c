@@ -13,6 +13,7 @@ put(struct rv_mplex *x, struct rv_gather *g, uint64_t key, enum rv_mp_kind kind)
 {
 	uint8_t h[RV_MP_HDR_MAX];
 
+	(void)rv_gather_fit(g, RV_MP_HDR_MAX, 0);
 	rv_gather_stage(g, h, rv_mphdr_put(h, key, kind, 0));
 	rvq_counter_add(&x->m.e.stats.frames_out, 1);
 	if (kind == RV_MP_RESET)
@@ -65,6 +66,7 @@ copy_frames(struct rv_mux *m, struct rv_gather *g, struct rv_stream *st, uint32_
 	unsigned k = rv_mphdr_put(h, st->id, RV_MP_DATA, n), frames = 0;
 
 	do {
+		(void)rv_gather_fit(g, k, n);
 		to = rv_gather_reserve(g, k + n);
 		memcpy(to, h, k);
 		memcpy(to + k, from + sent, n);
@@ -90,7 +92,9 @@ rv_mplex_frame(
 	if (max < RV_STAGE_MAX && max < st->out.head->len &&
 	    g->stage_used + RV_MP_HDR_MAX + max <= RV_STAGE_SIZE)
 		return copy_frames(m, g, st, max, turn);
-	n = rv_mux_tx_fit(g, st, max, RV_MP_HDR_MAX);
+	if (max > st->out.bytes)
+		max = (uint32_t)st->out.bytes;
+	n = rv_mux_tx_fit(g, st, rv_gather_fit(g, RV_MP_HDR_MAX, max), RV_MP_HDR_MAX);
 	REEVE_ASSERT(!(st->flags & RV_ST_SYN) && n > 0);
 	rv_gather_stage(g, h, rv_mphdr_put(h, st->id, RV_MP_DATA, n));
 	done = rv_mux_tx_body(m, g, st, n);

@@ -167,6 +167,9 @@ rv_mux_tx_data(struct rv_mux *m, struct rv_gather *g, uint32_t max)
 			st->deficit = quantum;
 		n = m->proto->frame(m, g, st, st->deficit < max ? st->deficit : max, st->deficit);
 		st->deficit -= n;
+		/* What a message's end has left of a turn is not worth a frame of its own. */
+		if (g->message != 0 && st->deficit < RV_STAGE_MAX)
+			st->deficit = 0;
 		if (!rv_mux_sendable(st))
 			tx_unready(m, st);
 		else if (st->deficit == 0)

@@ -15,6 +15,7 @@
 static void
 put(struct rv_yamux *y, struct rv_gather *g, struct rv_yhdr h)
 {
+	(void)rv_gather_fit(g, RV_YHDR, 0);
 	rv_yhdr_put(rv_gather_reserve(g, RV_YHDR), &h);
 	rvq_counter_add(&y->m.e.stats.frames_out, 1);
 }
@@ -137,9 +138,13 @@ rv_yamux_frame(
 {
 	uint32_t want = max < st->send_credit ? max : st->send_credit;
 	struct rv_yhdr h = {.type = RV_Y_DATA, .id = (uint32_t)st->id};
-	uint8_t *p = rv_gather_reserve(g, RV_YHDR);
+	uint8_t *p;
 
 	(void)turn;
+	if (want > st->out.bytes)
+		want = (uint32_t)st->out.bytes;
+	want = rv_gather_fit(g, RV_YHDR, want);
+	p = rv_gather_reserve(g, RV_YHDR);
 	h.len = rv_mux_tx_body(m, g, st, want);
 	REEVE_ASSERT(h.len > 0);
 	st->send_credit -= h.len;

@@ -7,12 +7,12 @@
 #include "lib/check.h"
 #include "lib/engine/gather.h"
 #include "lib/upgrade/multistream.h"
+#include "lib/upgrade/noise.h"
 #include "lib/upgrade/plaintext.h"
 
 #include <string.h>
 
-#define TIMEOUT_MS 10000
-#define MS_US      1000
+#define MS_US 1000
 
 enum step { SECURITY, IDENTITY, MUXER, OVER };
 
@@ -23,6 +23,18 @@ static const char *const step_id[] = {[SECURITY] = "REEVE-UP-SECURITY",
 static const char *const proto_name[] = {
     [REEVE_YAMUX] = "/yamux/1.0.0", [REEVE_MPLEX] = "/mplex/6.7.0"};
 
+struct handshake;
+
+/* What runs in a step. */
+struct machine {
+	size_t (*feed)(struct handshake *h, const uint8_t *p, size_t n);
+	void (*end)(struct handshake *h);
+	size_t (*out)(const struct handshake *h, const uint8_t **p);
+	void (*sent)(struct handshake *h, size_t n);
+	int (*result)(
+	    const struct handshake *h, const char **why); /* 1: not done, 0, or an error */
+};
+
 struct handshake {
 	struct rv_engine e; /* first */
 	struct rv_upgrade_cfg up;
@@ -30,6 +42,11 @@ struct handshake {
 	bool failed;
 	uint64_t deadline;
 	const char *names[RV_MUXERS];
+	const struct machine *now;
+	struct rv_noise *noise; /* while it runs */
+	struct rv_filter
+	    *filter; /* what follows goes through it; from the end of noise until it is asked for */
+	struct rv_peer_id peer;
 	struct rv_plaintext plain;
 	struct rv_ms ms;
 };
@@ -40,53 +57,135 @@ of(const struct rv_engine *e)
 	return (struct handshake *)(void *)(uintptr_t)e;
 }
 
-int
-rv_upgrade_resolve(struct rv_upgrade_cfg *out, const reeve_upgrade_t *up)
-{
-	uint32_t i;
+/* --- the machines */
 
-	memset(out, 0, sizeof(*out));
-	REEVE_REQUIRE(up->size == sizeof(*up) && up->security <= REEVE_PLAINTEXT, REEVE_EINVAL);
-	out->security = up->security;
-	out->timeout_ms = up->timeout_ms == 0 ? TIMEOUT_MS : up->timeout_ms;
-	for (i = 0; i < RV_MUXERS && up->muxers[i] != 0; i++) {
-		REEVE_REQUIRE(
-		    up->muxers[i] == REEVE_YAMUX || up->muxers[i] == REEVE_MPLEX, REEVE_EINVAL);
-		out->muxers[i] = up->muxers[i];
-	}
-	out->nmuxers = i;
-	if (i == 0) {
-		out->muxers[0] = REEVE_YAMUX;
-		out->muxers[1] = REEVE_MPLEX;
-		out->nmuxers = 2;
-	}
-	if (out->security == REEVE_SECURITY_NONE)
-		return up->key == NULL && up->expect == NULL ? 0 : REEVE_EINVAL;
-	REEVE_REQUIRE(up->key != NULL, REEVE_EINVAL);
-	out->key.type = RV_KEY_ED25519;
-	out->key.len = 32;
-	memcpy(out->key.v, up->key, 32);
-	return up->expect == NULL ? 0 : rv_peer_id_parse(&out->expect, up->expect);
+static size_t
+ms_feed(struct handshake *h, const uint8_t *p, size_t n)
+{
+	return rv_ms_feed(&h->ms, p, n);
 }
 
-void
-rv_upgrade_copy(struct rv_upgrade_copy *to, reeve_cfg_t *cfg)
+static void
+ms_end(struct handshake *h)
 {
-	if (cfg->upgrade == NULL)
-		return;
-	to->up = *cfg->upgrade;
-	if (to->up.key != NULL) {
-		memcpy(to->key, to->up.key, sizeof(to->key));
-		to->up.key = to->key;
-	}
-	if (to->up.expect != NULL) {
-		/* Longer ones are no ids: what is cut is refused too. */
-		strncpy(to->expect, to->up.expect, sizeof(to->expect) - 1);
-		to->expect[sizeof(to->expect) - 1] = '\0';
-		to->up.expect = to->expect;
-	}
-	cfg->upgrade = &to->up;
+	rv_ms_end(&h->ms);
 }
+
+static size_t
+ms_out(const struct handshake *h, const uint8_t **p)
+{
+	return rv_ms_out(&h->ms, p);
+}
+
+static void
+ms_sent(struct handshake *h, size_t n)
+{
+	rv_ms_sent(&h->ms, n);
+}
+
+static int
+ms_result(const struct handshake *h, const char **why)
+{
+	*why = NULL;
+	return h->ms.done ? h->ms.rc : 1;
+}
+
+static size_t
+plain_feed(struct handshake *h, const uint8_t *p, size_t n)
+{
+	size_t used = rv_plaintext_feed(&h->plain, p, n);
+
+	h->peer = h->plain.peer;
+	return used;
+}
+
+static void
+plain_end(struct handshake *h)
+{
+	rv_plaintext_end(&h->plain);
+}
+
+static size_t
+plain_out(const struct handshake *h, const uint8_t **p)
+{
+	return rv_plaintext_out(&h->plain, p);
+}
+
+static void
+plain_sent(struct handshake *h, size_t n)
+{
+	rv_plaintext_sent(&h->plain, n);
+}
+
+static int
+plain_result(const struct handshake *h, const char **why)
+{
+	*why = NULL;
+	return h->plain.done ? h->plain.rc : 1;
+}
+
+static size_t
+noise_feed(struct handshake *h, const uint8_t *p, size_t n)
+{
+	size_t used = rv_noise_feed(h->noise, p, n);
+
+	if (!h->noise->done || h->noise->rc != 0)
+		return used;
+	h->peer = h->noise->peer;
+	if (h->filter == NULL)
+		h->noise->rc = rv_noise_filter(h->noise, &h->filter, h->e.cfg.arena);
+	return used;
+}
+
+static void
+noise_end(struct handshake *h)
+{
+	rv_noise_end(h->noise);
+}
+
+static size_t
+noise_out(const struct handshake *h, const uint8_t **p)
+{
+	return rv_noise_out(h->noise, p);
+}
+
+static void
+noise_sent(struct handshake *h, size_t n)
+{
+	rv_noise_sent(h->noise, n);
+}
+
+static int
+noise_result(const struct handshake *h, const char **why)
+{
+	*why = h->noise->why;
+	return h->noise->done ? h->noise->rc : 1;
+}
+
+static size_t
+over_feed(struct handshake *h, const uint8_t *p, size_t n)
+{
+	(void)h;
+	(void)p;
+	(void)n;
+	return 0;
+}
+
+static int
+over_result(const struct handshake *h, const char **why)
+{
+	(void)h;
+	*why = NULL;
+	return 1;
+}
+
+static const struct machine ms_machine = {ms_feed, ms_end, ms_out, ms_sent, ms_result};
+static const struct machine plain_machine = {
+    plain_feed, plain_end, plain_out, plain_sent, plain_result};
+static const struct machine noise_machine = {
+    noise_feed, noise_end, noise_out, noise_sent, noise_result};
+/* The last answer of the last negotiation may still be there to be sent. */
+static const struct machine over_machine = {over_feed, ms_end, ms_out, ms_sent, over_result};
 
 static enum rv_ms_mode
 mode(const struct handshake *h)
@@ -95,60 +194,87 @@ mode(const struct handshake *h)
 }
 
 static void
+noise_stop(struct handshake *h)
+{
+	if (h->noise == NULL)
+		return;
+	rv_noise_fini(h->noise);
+	rv_free(h->e.cfg.arena, h->noise, sizeof(*h->noise));
+	h->noise = NULL;
+}
+
+static void
 begin(struct handshake *h, enum step step)
 {
+	const struct rv_peer_id *expect = h->up.expect.len > 0 ? &h->up.expect : NULL;
 	uint32_t i;
 	int rc = 0;
 
 	h->step = step;
+	h->now = &ms_machine;
 	if (step == SECURITY) {
-		h->names[0] = RV_PLAINTEXT_NAME;
+		h->names[0] = h->noise != NULL ? RV_NOISE_NAME : RV_PLAINTEXT_NAME;
 		rc = rv_ms_init(&h->ms, mode(h), h->names, 1);
+	} else if (step == IDENTITY && h->noise != NULL) {
+		h->now = &noise_machine;
+		rv_noise_init(h->noise, mode(h) == RV_MS_DIALER, h->up.identity, expect);
 	} else if (step == IDENTITY) {
-		rv_plaintext_init(
-		    &h->plain, &h->up.key, h->up.expect.len > 0 ? &h->up.expect : NULL);
+		h->now = &plain_machine;
+		rv_plaintext_init(&h->plain, &h->up.key, expect);
 	} else if (step == MUXER) {
+		noise_stop(h);
 		for (i = 0; i < h->up.nmuxers; i++)
 			h->names[i] = proto_name[h->up.muxers[i]];
 		rc = rv_ms_init(&h->ms, mode(h), h->names, h->up.nmuxers);
 	} else {
+		h->now = &over_machine;
 		h->e.over = true;
 	}
 	REEVE_ASSERT(rc == 0);
 	(void)rc;
 }
 
+/* --- the engine */
+
 static int
 fail(struct handshake *h, int rc, uint32_t by)
 {
 	reeve_reason_t *r = &h->e.reason;
+	const char *why = NULL;
 
 	h->failed = true;
 	if (r->rc == 0) {
+		(void)h->now->result(h, &why);
 		r->rc = rc;
 		r->by = by;
 		r->id = step_id[h->step];
+		h->e.why = why;
 	}
 	return rc;
 }
 
-/* What the current machine has to say. */
-static size_t
-output(const struct handshake *h, const uint8_t **p)
+static bool
+done(const struct handshake *h)
 {
-	*p = NULL;
-	if (h->step == OVER && h->ms.mode == 0)
-		return 0;
-	return h->step == IDENTITY ? rv_plaintext_out(&h->plain, p) : rv_ms_out(&h->ms, p);
+	const char *why;
+
+	return h->now->result(h, &why) <= 0;
 }
 
-static void
-sent(struct handshake *h, size_t n)
+/* It could not even begin: nobody has been told. */
+static bool
+stillborn(const struct handshake *h)
 {
-	if (h->step == IDENTITY)
-		rv_plaintext_sent(&h->plain, n);
-	else
-		rv_ms_sent(&h->ms, n);
+	const char *why;
+
+	return !h->failed && h->now->result(h, &why) < 0;
+}
+
+/* Bytes that follow go through a filter that has not been asked for yet. */
+static bool
+unfiltered(const struct handshake *h)
+{
+	return h->filter != NULL && h->step > IDENTITY;
 }
 
 /* The current step has succeeded and said everything: on to the next.  A machine's own output has to leave before the
@@ -156,10 +282,9 @@ sent(struct handshake *h, size_t n)
 static void
 advance(struct handshake *h)
 {
-	bool done = h->step == IDENTITY ? h->plain.done : h->step != OVER && h->ms.done;
 	const uint8_t *p;
 
-	if (done && output(h, &p) == 0)
+	if (done(h) && h->now->out(h, &p) == 0)
 		begin(h, h->step + 1);
 }
 
@@ -167,35 +292,28 @@ static reeve_ssize
 hs_feed(struct rv_engine *e, struct rv_slab *slab, uint32_t off, uint32_t len, uint64_t now)
 {
 	struct handshake *h = of(e);
+	const char *why;
 	uint32_t pos = 0;
-	bool done;
 	int rc;
 
 	(void)now;
 	if (h->failed || e->ended)
 		return h->failed ? e->reason.rc : REEVE_ECLOSED;
-	while (pos < len && !e->over) {
-		const uint8_t *p = slab->data + off + pos;
-		uint32_t n = len - pos;
-
-		if (h->step == IDENTITY) {
-			pos += (uint32_t)rv_plaintext_feed(&h->plain, p, n);
-			done = h->plain.done;
-			rc = h->plain.rc;
-		} else {
-			pos += (uint32_t)rv_ms_feed(&h->ms, p, n);
-			done = h->ms.done;
-			rc = h->ms.rc;
-		}
-		if (!done)
+	while (pos < len && !e->over && !unfiltered(h)) {
+		pos += (uint32_t)h->now->feed(h, slab->data + off + pos, len - pos);
+		rc = h->now->result(h, &why);
+		if (rc > 0)
 			continue;
-		if (rc != 0)
-			return fail(h, rc, REEVE_BY_PEER);
+		if (rc < 0)
+			return fail(h, rc, rc == REEVE_ENOMEM ? REEVE_BY_US : REEVE_BY_PEER);
 		advance(h);
-		if (h->step != OVER && (h->step == IDENTITY ? h->plain.done : h->ms.done))
+		rc = h->now->result(h, &why);
+		if (rc < 0)
+			return fail(h, rc, REEVE_BY_US);
+		if (rc == 0)
 			break; /* its last words first */
 	}
-	e->blocked = pos < len && !e->over;
+	e->blocked = pos < len && !e->over && !unfiltered(h);
 	return pos;
 }
 
@@ -203,14 +321,12 @@ static int
 hs_feed_end(struct rv_engine *e)
 {
 	struct handshake *h = of(e);
+	const char *why;
 
 	if (h->failed)
 		return 0;
-	if (h->step == IDENTITY)
-		rv_plaintext_end(&h->plain);
-	else
-		rv_ms_end(&h->ms);
-	return fail(h, h->step == IDENTITY ? h->plain.rc : h->ms.rc, REEVE_BY_PEER);
+	h->now->end(h);
+	return fail(h, h->now->result(h, &why), REEVE_BY_PEER);
 }
 
 static size_t
@@ -221,14 +337,14 @@ hs_drain(struct rv_engine *e, struct rv_gather *g, uint64_t now)
 	const uint8_t *p;
 
 	(void)now;
-	while (!e->ended && (n = output(h, &p)) > 0 && rv_gather_room(g)) {
+	while (!e->ended && !unfiltered(h) && (n = h->now->out(h, &p)) > 0 && rv_gather_room(g)) {
 		n = n < RV_STAGE_MAX ? n : RV_STAGE_MAX;
 		rv_gather_stage(g, p, n);
-		sent(h, n);
+		h->now->sent(h, n);
 		if (!h->failed)
 			advance(h);
 	}
-	if (h->step == OVER || !(h->step == IDENTITY ? h->plain.done : h->ms.done))
+	if (!done(h))
 		e->blocked = false;
 	return g->bytes - before;
 }
@@ -236,9 +352,10 @@ hs_drain(struct rv_engine *e, struct rv_gather *g, uint64_t now)
 static bool
 hs_has_output(const struct rv_engine *e)
 {
+	const struct handshake *h = of(e);
 	const uint8_t *p;
 
-	return !e->ended && output(of(e), &p) > 0;
+	return !e->ended && h->now->out(h, &p) > 0;
 }
 
 static bool
@@ -294,6 +411,8 @@ hs_tick(struct rv_engine *e, uint64_t now)
 
 	if (h->failed || e->ended)
 		return h->failed ? e->reason.rc : 0;
+	if (stillborn(h))
+		return fail(h, REEVE_ENOMEM, REEVE_BY_US);
 	return now >= h->deadline ? fail(h, REEVE_ETIMEDOUT, REEVE_BY_US) : 0;
 }
 
@@ -307,12 +426,20 @@ hs_alive(struct rv_engine *e, uint64_t now)
 static uint64_t
 hs_next_deadline(const struct rv_engine *e)
 {
-	return e->ended || of(e)->failed || e->over ? UINT64_MAX : of(e)->deadline;
+	if (e->ended || of(e)->failed || e->over)
+		return UINT64_MAX;
+	return stillborn(of(e)) ? e->cfg.now : of(e)->deadline;
 }
 
 static void
 hs_destroy(struct rv_engine *e)
 {
+	struct handshake *h = of(e);
+
+	noise_stop(h);
+	if (h->filter != NULL)
+		h->filter->ops->destroy(h->filter);
+	rv_key_unref(h->up.identity);
 	rv_free(e->cfg.arena, e, sizeof(struct handshake));
 }
 
@@ -345,11 +472,31 @@ rv_handshake_create(
 	h->e.reason.size = sizeof(h->e.reason);
 	h->e.reason.id = "";
 	h->up = *up;
+	if (up->security == REEVE_NOISE) {
+		h->noise = rv_zalloc(cfg->arena, sizeof(*h->noise));
+		if (h->noise == NULL) {
+			rv_free(cfg->arena, h, sizeof(*h));
+			return REEVE_ENOMEM;
+		}
+	}
+	if (up->identity != NULL)
+		rv_key_ref(up->identity);
 	h->deadline = up->timeout_ms == REEVE_OFF ? UINT64_MAX
 						  : cfg->now + (uint64_t)up->timeout_ms * MS_US;
 	begin(h, up->security == REEVE_SECURITY_NONE ? MUXER : SECURITY);
 	*out = &h->e;
 	return 0;
+}
+
+struct rv_filter *
+rv_handshake_filter(struct rv_engine *e)
+{
+	struct handshake *h = of(e);
+	struct rv_filter *f = unfiltered(h) ? h->filter : NULL;
+
+	if (f != NULL)
+		h->filter = NULL;
+	return f;
 }
 
 uint32_t
@@ -361,5 +508,5 @@ rv_handshake_proto(const struct rv_engine *e)
 const struct rv_peer_id *
 rv_handshake_peer(const struct rv_engine *e)
 {
-	return &of(e)->plain.peer;
+	return &of(e)->peer;
 }

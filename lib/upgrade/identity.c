@@ -69,30 +69,38 @@ rv_pubkey_put(uint8_t *p, const struct rv_pubkey *key)
 }
 
 int
-rv_pubkey_get(struct rv_pubkey *key, const uint8_t *p, size_t n)
+rv_pubkey_fields(uint32_t *type, struct rv_bytes *data, const uint8_t *p, size_t n)
 {
-	const uint8_t *end = p + n, *data = NULL;
+	const uint8_t *end = p + n;
 	bool typed = false;
 	struct rv_pb f;
-	size_t len = 0;
 	int rc;
 
-	key->type = 0;
+	data->p = NULL;
 	while ((rc = rv_pb_next(&f, &p, end)) > 0) {
 		if (f.field == 1 && f.wire == 0) {
 			REEVE_REQUIRE(f.value <= RV_KEY_ECDSA, REEVE_ENOTSUP);
-			key->type = (uint32_t)f.value;
+			*type = (uint32_t)f.value;
 			typed = true;
 		} else if (f.field == 2 && f.wire == 2) {
-			data = f.p;
-			len = f.n;
+			data->p = f.p;
+			data->n = f.n;
 		}
 	}
-	REEVE_REQUIRE(rc == 0 && typed && data != NULL, REEVE_EPROTO);
+	return rc == 0 && typed && data->p != NULL ? 0 : REEVE_EPROTO;
+}
+
+int
+rv_pubkey_get(struct rv_pubkey *key, const uint8_t *p, size_t n)
+{
+	struct rv_bytes data;
+	int rc = rv_pubkey_fields(&key->type, &data, p, n);
+
+	REEVE_REQUIRE(rc == 0, rc);
 	key->len = key_length(key->type);
 	REEVE_REQUIRE(key->len != 0, REEVE_ENOTSUP);
-	REEVE_REQUIRE(len == key->len, REEVE_EPROTO);
-	memcpy(key->v, data, len);
+	REEVE_REQUIRE(data.n == key->len, REEVE_EPROTO);
+	memcpy(key->v, data.p, data.n);
 	return 0;
 }
 

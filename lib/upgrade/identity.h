@@ -29,11 +29,19 @@ struct rv_peer_id {
 	uint8_t v[RV_PEER_ID];
 };
 
+/* Bytes of somebody else. */
+struct rv_bytes {
+	const uint8_t *p;
+	size_t n;
+};
+
 /* The protobuf message PublicKey, the one way to write it.  Bytes written, at most RV_PUBKEY_MAX. */
 size_t rv_pubkey_put(uint8_t *p, const struct rv_pubkey *key);
 /* Read one from exactly n bytes; fields that we do not know are skipped.  REEVE_EPROTO (malformed, wrong length),
  * REEVE_ENOTSUP (a type we do not take). */
 int rv_pubkey_get(struct rv_pubkey *key, const uint8_t *p, size_t n);
+/* The same for a key of any type and length: what it says, in place.  PrivateKey has the same two fields. */
+int rv_pubkey_fields(uint32_t *type, struct rv_bytes *data, const uint8_t *p, size_t n);
 
 void rv_peer_id_of(struct rv_peer_id *id, const struct rv_pubkey *key);
 /* Exactly n bytes are a multihash that can be a peer id.  REEVE_EPROTO. */

@@ -13,6 +13,7 @@
 static const char *const ab[] = {"/a/1", "/b/1"};
 static const char *const cb[] = {"/c/1", "/b/1"};
 static const uint8_t key[2][32] = {{1, 2, 3}, {4, 5, 6}};
+static reeve_key_t *identity[2]; /* NULL without Noise */
 static struct rvt_duo d;
 static uint8_t bytes[40000];
 static reeve_stream_t *all[8]; /* every stream of a life */
@@ -34,6 +35,21 @@ ok(reeve_ssize rc, int line)
 	return rc >= 0;
 }
 #define OK(rc) ok((rc), __LINE__)
+
+static void
+keys(void)
+{
+	for (int i = 0; i < 2; i++)
+		if (reeve_key_generate(&identity[i]) < 0)
+			identity[i] = NULL;
+}
+
+static void
+keys_away(void)
+{
+	for (int i = 0; i < 2; i++)
+		reeve_key_free(identity[i]);
+}
 
 /* --- what is done with a connection */
 
@@ -135,7 +151,7 @@ pair_life(const reeve_cfg_t *cfg, int talks)
 }
 
 static void
-handshake_life(const char *at, uint32_t muxer)
+handshake_life(const char *at, uint32_t muxer, uint32_t security)
 {
 	reeve_upgrade_t u[2];
 	reeve_cfg_t cfg[2];
@@ -145,9 +161,10 @@ handshake_life(const char *at, uint32_t muxer)
 
 	for (int i = 0; i < 2; i++) {
 		u[i] = (reeve_upgrade_t){.size = sizeof(u[i]),
-		    .security = REEVE_PLAINTEXT,
+		    .security = security,
 		    .muxers = {muxer},
-		    .key = key[i],
+		    .key = security == REEVE_PLAINTEXT ? key[i] : NULL,
+		    .identity = identity[i],
 		    .timeout_ms = 5 * MS};
 		reeve_cfg_init(&cfg[i]);
 		cfg[i].upgrade = &u[i];
@@ -176,7 +193,11 @@ handshake_life(const char *at, uint32_t muxer)
 	reeve_listener_destroy(l);
 }
 
+#ifdef HAVE_NOISE
+#define LIVES 8
+#else
 #define LIVES 6
+#endif
 
 /* One life in which allocation n fails (and, with rest, all behind it).  False: it was over before. */
 static bool
@@ -203,11 +224,15 @@ live(int kind, uint64_t n, bool rest)
 	else if (kind < 2)
 		pair_life(&cfg, 1);
 	else if (kind == 2 || kind == 3)
-		handshake_life("tcp://127.0.0.1:0", cfg.proto);
+		handshake_life("tcp://127.0.0.1:0", cfg.proto, REEVE_PLAINTEXT);
 	else if (kind == 4)
-		handshake_life("mem://upgrade", REEVE_MPLEX);
-	else
+		handshake_life("mem://upgrade", REEVE_MPLEX, REEVE_PLAINTEXT);
+	else if (kind == 5)
 		pair_life(&cfg, 0);
+	else if (kind == 6)
+		handshake_life("tcp://127.0.0.1:0", REEVE_MPLEX, REEVE_NOISE);
+	else
+		handshake_life("mem://upgrade", REEVE_YAMUX, REEVE_NOISE);
 	failed = rvt_alloc_failed(&d.alloc);
 	rvt_duo_end(&d);
 	return failed;
@@ -217,9 +242,11 @@ START_TEST(a_life_survives_any_single_failure)
 {
 	uint64_t n = 1;
 
+	keys();
 	while (live(_i, n, false))
 		n++;
 	ck_assert_uint_gt(n, 10);
+	keys_away();
 }
 END_TEST
 
@@ -227,9 +254,11 @@ START_TEST(a_life_survives_the_end_of_all_memory)
 {
 	uint64_t n = 1;
 
+	keys();
 	while (live(_i, n, true))
 		n++;
 	ck_assert_uint_gt(n, 10);
+	keys_away();
 }
 END_TEST
 

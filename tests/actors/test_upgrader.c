@@ -107,17 +107,19 @@ START_TEST(bytes_read_ahead_wait_for_a_slow_reader)
 }
 END_TEST
 
-START_TEST(filter_is_refused_and_the_transport_stays)
+START_TEST(transport_and_filter_stay_the_callers_when_it_fails)
 {
 	struct rva_upgrade up = begin();
-	struct rv_filter none = {NULL};
+	struct rv_filter mine = {NULL};
 	reeve_conn_t *c = NULL;
 
-	up.filter = &none;
-	ck_assert_int_eq(rva_upgrade(&c, &up), REEVE_ENOTSUP);
+	up.filter = &mine;
+	up.role = 0;
+	ck_assert_int_eq(rva_upgrade(&c, &up), REEVE_EINVAL);
 	ck_assert_ptr_null(c);
 	ck_assert_int_eq(write(fd[1], "x", 1), 1);
 	up.filter = NULL;
+	up.role = REEVE_LISTENER;
 	ck_assert_int_eq(rva_upgrade(&c, &up), 0);
 	reeve_conn_destroy(c);
 	reeve_rt_destroy(rt);
@@ -126,4 +128,5 @@ START_TEST(filter_is_refused_and_the_transport_stays)
 END_TEST
 
 RVT_MAIN_TABLE("upgrader", {&bytes_read_ahead_come_first, 4},
-    {&bytes_read_ahead_wait_for_a_slow_reader, 0}, {&filter_is_refused_and_the_transport_stays, 0})
+    {&bytes_read_ahead_wait_for_a_slow_reader, 0},
+    {&transport_and_filter_stay_the_callers_when_it_fails, 0})

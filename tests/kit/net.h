@@ -60,6 +60,7 @@ struct rvt_net_cfg {
 	enum rvt_via via; /* RVT_MEMORY, RVT_UNIX, RVT_TCP */
 	uint32_t muxer;
 	bool deaf;               /* nobody listens */
+	bool noise;              /* else plaintext */
 	reeve_node_cfg_t node;   /* conn, fn and arg are not looked at */
 	const reeve_cfg_t *conn; /* but its upgrade, or NULL */
 };
@@ -89,8 +90,8 @@ struct rvt_opening {
 	pthread_cond_t cond;
 	pthread_t starter;
 	unsigned calls;
-	bool inside;
-	uint64_t ms; /* when it was completed */
+	bool inside, anywhere; /* anywhere: the runtime may be gone, then there is no worker */
+	uint64_t ms;           /* when it was completed */
 };
 /* The two names of the fake; deadline in ms from now, -1: none.  Start it with rvt_open. */
 void rvt_opening_init(struct rvt_opening *o, unsigned flags, int64_t timeout_ms);

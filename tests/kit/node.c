@@ -118,9 +118,49 @@ by_socketpair(struct rvt_nodes *n, const struct rvt_wedding *w)
 	}
 }
 
-void
-rvt_marry(struct rvt_nodes *n, const struct rvt_wedding *w)
+/* With REEVE_TEST_NOISE in the environment: the same configurations, and Noise. */
+struct veil {
+	struct rvt_wedding w;
+	reeve_cfg_t cfg[2];
+	reeve_upgrade_t up[2];
+	reeve_key_t *key;
+};
+
+static bool
+veiled(struct veil *v, const struct rvt_wedding *w)
 {
+	uint32_t proto[2];
+	int i;
+
+	v->w = *w;
+	v->key = NULL;
+	for (i = 0; i < 2; i++)
+		if (w->cfg[i] != NULL && w->cfg[i]->upgrade != NULL)
+			return false;
+	if (getenv("REEVE_TEST_NOISE") == NULL || reeve_key_generate(&v->key) < 0)
+		return false;
+	for (i = 0; i < 2; i++) {
+		reeve_cfg_init(&v->cfg[i]);
+		if (w->cfg[i] != NULL)
+			v->cfg[i] = *w->cfg[i];
+		proto[i] = v->cfg[i].proto != 0 ? v->cfg[i].proto : REEVE_YAMUX;
+		v->up[i] = (reeve_upgrade_t){.size = sizeof(v->up[i]),
+		    .security = REEVE_NOISE,
+		    .muxers = {proto[i]},
+		    .identity = v->key};
+		v->cfg[i].upgrade = &v->up[i];
+		v->w.cfg[i] = &v->cfg[i];
+	}
+	return true;
+}
+
+void
+rvt_marry(struct rvt_nodes *n, const struct rvt_wedding *given)
+{
+	struct veil v;
+	bool wait = veiled(&v, given);
+	const struct rvt_wedding *w = &v.w;
+
 	memset(n, 0, sizeof(*n));
 	n->base = rvt_base();
 	n->rt[0] = runtime(w->workers);
@@ -133,6 +173,9 @@ rvt_marry(struct rvt_nodes *n, const struct rvt_wedding *w)
 		by_socketpair(n, w);
 	for (int i = 0; i < 2; i++)
 		n->k[i] = reeve_conn_ctl(n->c[i]);
+	for (int i = 0; wait && i < 2; i++)
+		ck_assert_int_eq(reeve_ready(n->k[i], rvt_slow(RVT_WAIT_MS)), 0);
+	reeve_key_free(v.key);
 }
 
 void

@@ -1,6 +1,7 @@
 /* node.h - two nodes of ours, married with one call over any transport.
  *
- * Check assertions inside: main thread of a test. */
+ * Check assertions inside: main thread of a test.  With REEVE_TEST_NOISE=1 in the environment every couple whose
+ * configurations ask for no upgrade speaks Noise. */
 #ifndef REEVE_TESTS_KIT_NODE_H
 #define REEVE_TESTS_KIT_NODE_H
 

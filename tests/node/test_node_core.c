@@ -8,12 +8,20 @@
 
 static struct rvt_net t;
 
-/* Loop: address kinds, then the same with mplex. */
+/* Without OpenSSL there are no keys. */
+#ifdef HAVE_NOISE
+#define KINDS 12
+#else
+#define KINDS 6
+#endif
+
+/* Loop: address kinds, then the same with mplex, then all of it with noise. */
 static struct rvt_net_cfg
 kind(int i)
 {
 	static const enum rvt_via vias[] = {RVT_MEMORY, RVT_UNIX, RVT_TCP};
-	struct rvt_net_cfg cfg = {.via = vias[i % 3], .muxer = i < 3 ? REEVE_YAMUX : REEVE_MPLEX};
+	struct rvt_net_cfg cfg = {
+	    .via = vias[i % 3], .muxer = i % 6 < 3 ? REEVE_YAMUX : REEVE_MPLEX, .noise = i >= 6};
 
 	return cfg;
 }
@@ -62,5 +70,5 @@ START_TEST(an_open_dials_and_opens_that_wait_for_the_dial_go_out_once)
 }
 END_TEST
 
-RVT_MAIN_TABLE("node_core", {&two_nodes_connect_and_open_both_ways, 6},
-    {&an_open_dials_and_opens_that_wait_for_the_dial_go_out_once, 6})
+RVT_MAIN_TABLE("node_core", {&two_nodes_connect_and_open_both_ways, KINDS},
+    {&an_open_dials_and_opens_that_wait_for_the_dial_go_out_once, KINDS})
