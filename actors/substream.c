@@ -35,6 +35,20 @@ rva_stream_send(struct reeve_stream *s, reeve_buf_t *b)
 		rva_conn_up(s->conn, &m);
 }
 
+void
+rva_stream_put(struct reeve_stream *s, reeve_buf_t *b)
+{
+	s->queued += b->len;
+	rva_stream_send(s, b);
+}
+
+static void
+tell_tap(struct reeve_stream *s, enum rva_tap_event ev, uint32_t n)
+{
+	if (s->tap != NULL)
+		s->tap->on(s->tap, ev, n);
+}
+
 /* Tell what was consumed since the last time: at the end of whatever consumed it. */
 void
 rva_stream_settle(struct reeve_stream *s)
@@ -114,6 +128,7 @@ end_out(struct reeve_stream *s, int rc)
 	if (s->waiting != NULL)
 		fail_writes(s, rva_rc(&s->wr_rc));
 	wake_all(s);
+	tell_tap(s, RVA_TAP_ENDED, 0);
 }
 
 /* --- bytes in --- */
@@ -302,6 +317,7 @@ on_taken(struct reeve_stream *s, uint32_t n, bool dry)
 	s->queued -= n - threads;
 	if (s->waiting != NULL && s->queued == 0)
 		rva_oplist_fail(&s->waiting->sent, 0);
+	tell_tap(s, RVA_TAP_TAKEN, n - threads);
 	if (s->waiting != NULL && s->waiting->writes.head != NULL)
 		rva_stream_pump_out(s);
 }
@@ -454,6 +470,7 @@ rva_stream_on(struct reeve_stream *s, const struct rv_event *ev)
 		on_taken(s, ev->n, ev->flags & RV_EVF_DRY);
 		break;
 	case RV_EV_CLOSING:
+		tell_tap(s, RVA_TAP_CLOSING, 0);
 		(void)answer(&s->wr_rc, REEVE_ECLOSED);
 		wake_all(s);
 		s->shut_wanted = true;

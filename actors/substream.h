@@ -42,6 +42,17 @@ struct rva_waiting {
 	struct reeve_stream *s;
 };
 
+/* Who writes to a stream without operations: an actor of the same worker, told of what becomes of its bytes by direct
+ * calls.  Nobody else writes to that stream. */
+enum rva_tap_event {
+	RVA_TAP_TAKEN,   /* the transport took n bytes */
+	RVA_TAP_CLOSING, /* the connection closes gracefully: what is put now is still sent */
+	RVA_TAP_ENDED    /* nothing is taken from now on, or (REEVE_ESHUT) nothing more can be put */
+};
+struct rva_tap {
+	void (*on)(struct rva_tap *t, enum rva_tap_event ev, uint32_t n);
+};
+
 struct reeve_stream {
 	struct rv_stream wire; /* the engine's; id is immutable, the rest is not ours */
 	struct rva_actor actor;
@@ -75,6 +86,7 @@ struct reeve_stream {
 	bool refused : 1; /* there never was a handle: nothing can be in the mailbox */
 	bool used : 1;    /* there was a reading or writing operation */
 	struct rva_waiting *waiting;
+	struct rva_tap *tap;              /* or NULL */
 	struct reeve_stream *accept_next; /* controller's queue */
 	struct reeve_stream *fresh_next;  /* the connection's list of those with new bytes */
 	bool fresh;
@@ -117,6 +129,8 @@ rva_stream_at_end(const struct reeve_stream *s)
 }
 /* To the connection; the reference goes along. */
 void rva_stream_send(struct reeve_stream *s, reeve_buf_t *b);
+/* From the tap: bytes behind everything before; consumes b, which is not empty.  Not once it has ended. */
+void rva_stream_put(struct reeve_stream *s, reeve_buf_t *b);
 /* Send budget left, bytes. */
 static inline size_t
 rva_stream_budget(const struct reeve_stream *s)

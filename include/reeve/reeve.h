@@ -11,8 +11,9 @@
 #include <reeve/key.h>
 #include <reeve/listen.h>
 #include <reeve/node.h>
-#include <reeve/request.h>
+#include <reeve/notif.h>
 #include <reeve/op.h>
+#include <reeve/request.h>
 #include <reeve/rt.h>
 #include <reeve/stats.h>
 #include <reeve/stream.h>

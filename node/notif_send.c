@@ -1,0 +1,564 @@
+/* notif_send.c - the sending side of a session: the calls of the application, and what its actor does with them.
+ *
+ * A message in the queue is its own buffer, linked by the buffer's link; what has no buffer of its own (a message without
+ * bytes, an asynchronous send) is a mark.  Any number of threads post, the actor takes; both without a lock. */
+#include <config.h>
+
+#include "node/notif_session.h"
+
+#include "actors/runtime.h"
+#include "lib/check.h"
+#include "lib/varint.h"
+
+#define PACK_BELOW 2048u /* bytes; smaller messages are copied together */
+
+/* --- reservations, any thread --- */
+
+enum reserve { RESERVED, FULL, ENDED };
+
+static enum reserve
+reserve(struct reeve_sink *k, uint32_t n)
+{
+	uint64_t was;
+
+	do {
+		was = rvq_cell64_get(&k->queued);
+		if (was & RVN_K_CLOSED)
+			return ENDED;
+		if (was != 0 && (was >= k->limit || n > k->limit - was))
+			return FULL;
+	} while (!rvq_cell64_cas(&k->queued, was, was + n));
+	return RESERVED;
+}
+
+/* n bytes are not queued any more. */
+static void
+unreserve(struct reeve_sink *k, uint64_t n)
+{
+	uint64_t left;
+
+	if (n == 0)
+		return;
+	left = (rvq_cell64_add(&k->queued, UINT64_MAX - n + 1) - n) & ~RVN_K_CLOSED;
+	/* Not for every little room: who waits is woken when half is free. */
+	if (left <= k->limit / 2)
+		(void)rvq_parker_wake(&k->room);
+}
+
+/* What sends answer once it has ended. */
+static int
+ended(const struct reeve_sink *k)
+{
+	int rc = (int32_t)rvq_cell32_get(&k->rc);
+
+	return rc == RVA_RC_OPEN ? REEVE_ECLOSED : rc;
+}
+
+static uint32_t
+wire_size(const reeve_buf_t *b)
+{
+	size_t n = b != NULL ? rv_buf_len(b) : 0;
+
+	return (uint32_t)n + rv_varint_size(n);
+}
+
+/* --- posting, any thread --- */
+
+static struct rvn_kmark *
+mark_new(struct reeve_sink *k, reeve_buf_t *b, reeve_op_t *op)
+{
+	struct rvn_kmark *m = rv_zalloc(k->arena, sizeof(*m));
+
+	if (m != NULL) {
+		m->data = b;
+		m->op = op;
+		m->n = wire_size(b);
+	}
+	return m;
+}
+
+static void
+mark_free(struct reeve_sink *k, struct rvn_kmark *m)
+{
+	rv_buf_unref(m->data);
+	rv_free(k->arena, m, sizeof(*m));
+}
+
+static void
+post(struct reeve_sink *k, struct reeve_buf *item)
+{
+	if (rvq_mailbox_post_mpsc(&k->sendq, (struct rvq_node *)(void *)&item->next))
+		rvn_session_ring(k, RVN_K_SEND);
+}
+
+/* The buffer that goes into the queue for b: b itself when nobody else has it.  NULL: out of memory; b is let go. */
+static struct reeve_buf *
+item_of(struct reeve_sink *k, reeve_buf_t *b)
+{
+	struct rvn_kmark *m;
+	reeve_buf_t *mine;
+
+	if (b == NULL || rv_buf_len(b) == 0) {
+		m = mark_new(k, NULL, NULL);
+		rv_buf_unref(b);
+		return m != NULL ? &m->head : NULL;
+	}
+	if (rvq_ref_single(&b->refs))
+		return b;
+	mine = rv_buf_slice(b, 0, (uint32_t)rv_buf_len(b));
+	rv_buf_unref(b);
+	return mine;
+}
+
+static int
+check(const struct reeve_sink *k, const reeve_buf_t *b)
+{
+	int rc = (int32_t)rvq_cell32_get(&k->rc);
+
+	if (rc != RVA_RC_OPEN)
+		return rc;
+	return b != NULL && rv_buf_len(b) > k->max_size ? REEVE_ETOOBIG : 0;
+}
+
+static int
+post_reserved(struct reeve_sink *k, reeve_buf_t *b, uint32_t n)
+{
+	struct reeve_buf *item = item_of(k, b);
+
+	if (item == NULL) {
+		unreserve(k, n);
+		rvn_session_ring(k, RVN_K_SEND); /* it may be waiting for this very reservation */
+		return REEVE_ENOMEM;
+	}
+	post(k, item);
+	return 0;
+}
+
+int
+reeve_sink_try_send(reeve_sink_t *k, reeve_buf_t *b)
+{
+	uint32_t n;
+	int rc = k == NULL ? REEVE_EINVAL : check(k, b);
+
+	if (rc == 0) {
+		n = wire_size(b);
+		switch (reserve(k, n)) {
+		case RESERVED:
+			return post_reserved(k, b, n);
+		case FULL:
+			rvq_gauge_add(&k->gauges->notif_clogged, 1);
+			rc = REEVE_ECLOGGED;
+			break;
+		case ENDED:
+			rc = ended(k);
+			break;
+		}
+	}
+	rv_buf_unref(b);
+	return rc;
+}
+
+int
+reeve_sink_send(reeve_sink_t *k, reeve_buf_t *b, int64_t timeout_ms)
+{
+	uint64_t deadline = UINT64_MAX;
+	enum reserve got = FULL;
+	bool armed = false, timed = false;
+	uint32_t n = wire_size(b);
+	int rc = k == NULL ? REEVE_EINVAL : check(k, b);
+
+	if (rc == 0)
+		rc = rva_rt_may_block(k->rt);
+	while (rc == 0 && (got = reserve(k, n)) == FULL) {
+		if (!armed) {
+			if (!timed)
+				deadline = rv_deadline_us(rv_clock_us(), timeout_ms);
+			timed = true;
+			rvq_parker_arm(&k->room);
+		} else {
+			rc = rvq_parker_wait(&k->room, deadline);
+		}
+		armed = !armed;
+	}
+	if (armed)
+		rvq_parker_disarm(&k->room);
+	if (rc == 0 && got == RESERVED)
+		return post_reserved(k, b, n);
+	rv_buf_unref(b);
+	return rc < 0 ? rc : ended(k);
+}
+
+static void
+unref_sink(void *k)
+{
+	reeve_sink_unref(k);
+}
+
+void
+reeve_sink_send_async(reeve_sink_t *k, reeve_buf_t *b, reeve_op_t *op)
+{
+	struct rvn_kmark *m = NULL;
+	enum reserve got;
+	int rc = k == NULL ? REEVE_EINVAL : check(k, b);
+
+	if (op == NULL) {
+		rv_buf_unref(b);
+		return;
+	}
+	if (rc == 0 && op->cq != NULL)
+		rc = REEVE_ENOTSUP;
+	if (rc == 0 && (m = mark_new(k, b, op)) == NULL)
+		rc = REEVE_ENOMEM;
+	if (rc < 0 || m == NULL) {
+		rv_buf_unref(b);
+		rva_op_refuse(k != NULL ? k->rt : NULL, op, rc);
+		return;
+	}
+	got = reserve(k, m->n);
+	m->reserved = got == RESERVED;
+	rva_op_prepare(op, &k->actor, RVA_MSG_WRITE, reeve_sink_ref(k), unref_sink);
+	rva_op(op)->buf = &m->head;
+	post(k, &m->head); /* also when it has ended: answered by the actor, never in here */
+}
+
+/* --- the actor --- */
+
+static void
+fifo_push(struct reeve_sink *k, struct reeve_buf *item)
+{
+	item->next = NULL;
+	*k->fifo_tail = item;
+	k->fifo_tail = &item->next;
+}
+
+static struct reeve_buf *
+fifo_pop(struct reeve_sink *k)
+{
+	struct reeve_buf *item = k->fifo;
+
+	k->fifo = item->next;
+	if (k->fifo == NULL)
+		k->fifo_tail = &k->fifo;
+	item->next = NULL;
+	return item;
+}
+
+/* A mark's operation is answered; m goes on as a plain message, or (rc < 0) not at all. */
+static void
+answer(struct reeve_sink *k, struct rvn_kmark *m, int rc)
+{
+	reeve_op_t *op = m->op;
+
+	m->op = NULL;
+	rva_op(op)->buf = NULL;
+	if (rc < 0)
+		mark_free(k, m);
+	rva_op_finish(op, rc);
+}
+
+/* A mark came: accepted now if it has a reservation, else in its turn. */
+static void
+take_mark(struct reeve_sink *k, struct rvn_kmark *m)
+{
+	if (m->op == NULL) { /* a message without bytes */
+		k->popped += m->n;
+		fifo_push(k, &m->head);
+	} else if (!m->reserved && k->phase >= RVN_KP_DRAIN) {
+		if (rva_op_claim(m->op)) {
+			answer(k, m, ended(k));
+		} else { /* its cancel message is on the way and answers it */
+			rva_op(m->op)->buf = NULL;
+			mark_free(k, m);
+		}
+	} else if (!m->reserved) {
+		if (rva_op(m->op)->deadline < k->op_due)
+			k->op_due = rva_op(m->op)->deadline;
+		k->waiting++;
+		fifo_push(k, &m->head);
+	} else if (rva_op_claim(m->op)) {
+		k->popped += m->n;
+		fifo_push(k, &m->head);
+		answer(k, m, 0);
+	} else {
+		rva_op(m->op)->buf = NULL;
+		unreserve(k, m->n);
+		mark_free(k, m);
+	}
+}
+
+void
+rvn_send_take(struct reeve_sink *k)
+{
+	struct rvq_node *n;
+	struct reeve_buf *item;
+
+	for (;;) {
+		n = rvq_mailbox_pop_mpsc(&k->sendq);
+		if (n == NULL) {
+			if (!rvq_mailbox_idle_mpsc(&k->sendq)) /* a post is half done */
+				rvn_session_ring(k, RVN_K_SEND);
+			break;
+		}
+		item = rva_container(n, struct reeve_buf, next);
+		if (item->slab == NULL) {
+			take_mark(k, rva_container(item, struct rvn_kmark, head));
+		} else {
+			k->popped += wire_size(item);
+			fifo_push(k, item);
+		}
+	}
+}
+
+static bool
+record(struct reeve_sink *k, uint32_t size)
+{
+	struct rvn_krec *last = k->nrec > 0 ? &k->rec[(k->rec_at + k->nrec - 1) % RVN_K_RECORDS]
+					    : NULL;
+
+	if (last != NULL && last->size == size && last->count < UINT32_MAX) {
+		last->count++;
+		return true;
+	}
+	if (k->nrec == RVN_K_RECORDS)
+		return false;
+	last = &k->rec[(k->rec_at + k->nrec++) % RVN_K_RECORDS];
+	last->size = size;
+	last->count = 1;
+	return true;
+}
+
+/* An asynchronous send at the head of the queue: everything before it is with the substream.  True: it is a message now. */
+static bool
+accept_mark(struct reeve_sink *k, struct rvn_kmark *m)
+{
+	if (k->pushed > 0 && (k->pushed >= k->limit || m->n > k->limit - k->pushed))
+		return false;
+	if (!rva_op_claim(m->op))
+		return false; /* its cancel message takes it out */
+	k->waiting--;
+	(void)rvq_cell64_add(&k->queued, m->n);
+	k->popped += m->n;
+	answer(k, m, 0);
+	return true;
+}
+
+/* n bytes of a buffer behind c: small ones are copied, large ones go as they are.  Consumes b. */
+static int
+pack_bytes(struct reeve_sink *k, struct rv_chain *c, reeve_buf_t *b)
+{
+	size_t len = rv_buf_len(b);
+	int rc;
+
+	if (len >= PACK_BELOW)
+		return rv_chain_push(c, b);
+	rc = rv_chain_copy(c, k->actor.home->pool, NULL, rv_buf_data(b), len);
+	rv_buf_unref(b);
+	return rc;
+}
+
+/* One message behind c, its length in front.  Consumes item.  False: no memory. */
+static bool
+pack(struct reeve_sink *k, struct rv_chain *c, struct reeve_buf *item)
+{
+	struct rvn_kmark *m = item->slab == NULL ? rva_container(item, struct rvn_kmark, head)
+						 : NULL;
+	reeve_buf_t *b = m != NULL ? m->data : item;
+	size_t len = b != NULL ? rv_buf_len(b) : 0;
+	uint8_t head[RV_VARINT_MAX];
+	int rc;
+
+	rc = rv_chain_copy(c, k->actor.home->pool, NULL, head, rv_varint_put(head, len));
+	if (rc == 0 && len > 0)
+		rc = pack_bytes(k, c, b);
+	else
+		rv_buf_unref(b);
+	if (m != NULL) {
+		m->data = NULL;
+		mark_free(k, m);
+	}
+	return rc == 0;
+}
+
+static void
+put_all(struct reeve_sink *k, struct rv_chain *c)
+{
+	reeve_buf_t *b;
+
+	while ((b = rv_chain_pop(c)) != NULL) {
+		k->pushed += rv_buf_len(b);
+		rva_stream_put(k->out, b);
+	}
+}
+
+void
+rvn_send_push(struct reeve_sink *k, bool all)
+{
+	reeve_reason_t why;
+	struct rv_chain c;
+	struct rvn_kmark *m;
+	struct reeve_buf *item;
+	size_t room;
+
+	if (!k->tapped || k->out_shut)
+		return;
+	rv_chain_init(&c);
+	room = all ? SIZE_MAX : rva_stream_budget(k->out);
+	while ((item = k->fifo) != NULL && c.bytes < room) {
+		m = item->slab == NULL ? rva_container(item, struct rvn_kmark, head) : NULL;
+		if (m != NULL && m->op != NULL && !accept_mark(k, m))
+			break;
+		if (!record(k, m != NULL ? m->n : wire_size(item)))
+			break;
+		if (!pack(k, &c, fifo_pop(k))) {
+			rv_chain_clear(&c);
+			why = rvn_reason(REEVE_ENOMEM, REEVE_BY_US);
+			rvn_session_fail(k, &why);
+			return;
+		}
+	}
+	put_all(k, &c);
+}
+
+/* The transport took n bytes of what was pushed: whole messages leave the records. */
+void
+rvn_send_taken(struct reeve_sink *k, uint32_t n)
+{
+	struct rvn_krec *r;
+	uint64_t left = n, whole, sent = 0;
+
+	while (left > 0 && k->nrec > 0) {
+		r = &k->rec[k->rec_at];
+		left += k->rec_part;
+		k->rec_part = 0;
+		whole = left / r->size;
+		if (whole < r->count) {
+			r->count -= (uint32_t)whole;
+			sent += whole;
+			k->rec_part = (uint32_t)(left - whole * r->size);
+			break;
+		}
+		sent += r->count;
+		left -= (uint64_t)r->count * r->size;
+		k->rec_at = (k->rec_at + 1) % RVN_K_RECORDS;
+		k->nrec--;
+	}
+	k->pushed -= n;
+	k->popped -= n;
+	rvq_gauge_add(&k->gauges->notif_sent, sent);
+	unreserve(k, n);
+}
+
+/* Asynchronous sends that were not accepted will not be. */
+void
+rvn_send_refuse(struct reeve_sink *k)
+{
+	struct reeve_buf **at = &k->fifo, *item;
+	struct rvn_kmark *m;
+
+	while (k->waiting > 0 && (item = *at) != NULL) {
+		m = item->slab == NULL ? rva_container(item, struct rvn_kmark, head) : NULL;
+		if (m == NULL || m->op == NULL) {
+			at = &item->next;
+			continue;
+		}
+		if ((*at = item->next) == NULL)
+			k->fifo_tail = at;
+		k->waiting--;
+		if (rva_op_claim(m->op)) {
+			answer(k, m, ended(k));
+		} else { /* its cancel message is on the way and answers it */
+			rva_op(m->op)->buf = NULL;
+			mark_free(k, m);
+		}
+		at = &k->fifo; /* the completion may have done anything */
+	}
+}
+
+/* Bytes of the length in front of a message of so many bytes with it. */
+static uint32_t
+prefix_of(uint32_t size)
+{
+	uint32_t n = 1;
+
+	while (n < RV_VARINT_MAX && (size - n) >> (7 * n) != 0)
+		n++;
+	return n;
+}
+
+/* Nothing of what is left will be sent: it is counted.  What senders have reserved and not posted yet comes later. */
+void
+rvn_send_drop(struct reeve_sink *k)
+{
+	struct rvn_kmark *m;
+	struct reeve_buf *item;
+
+	rvn_send_refuse(k);
+	for (; k->nrec > 0; k->nrec--, k->rec_at = (k->rec_at + 1) % RVN_K_RECORDS) {
+		struct rvn_krec *r = &k->rec[k->rec_at];
+
+		k->lost += r->count;
+		k->lost_bytes += (uint64_t)r->count * (r->size - prefix_of(r->size));
+	}
+	k->rec_part = 0;
+	k->pushed = 0;
+	while (k->fifo != NULL) {
+		item = fifo_pop(k);
+		m = item->slab == NULL ? rva_container(item, struct rvn_kmark, head) : NULL;
+		k->lost++;
+		k->lost_bytes +=
+		    m != NULL && m->data == NULL ? 0 : rv_buf_len(m != NULL ? m->data : item);
+		if (m != NULL)
+			mark_free(k, m);
+		else
+			rv_buf_unref(item);
+	}
+	unreserve(k, k->popped);
+	k->popped = 0;
+}
+
+void
+rvn_send_cancel(struct reeve_sink *k, reeve_op_t *op)
+{
+	struct rvn_kmark *m;
+	struct reeve_buf **at;
+
+	rvn_send_take(k);
+	if (rva_op(op)->buf != NULL) { /* it waits in the queue */
+		m = rva_container(rva_op(op)->buf, struct rvn_kmark, head);
+		rva_op(op)->buf = NULL;
+		at = &k->fifo;
+		while (*at != &m->head)
+			at = &(*at)->next;
+		if ((*at = m->head.next) == NULL)
+			k->fifo_tail = at;
+		k->waiting--;
+		mark_free(k, m);
+	}
+	rva_op_finish(op, REEVE_ECANCELED);
+}
+
+uint64_t
+rvn_send_expire(struct reeve_sink *k, uint64_t now)
+{
+	struct reeve_buf **at = &k->fifo, *item;
+	uint64_t next = UINT64_MAX;
+	struct rvn_kmark *m;
+
+	while (k->waiting > 0 && (item = *at) != NULL) {
+		m = item->slab == NULL ? rva_container(item, struct rvn_kmark, head) : NULL;
+		if (m == NULL || m->op == NULL) {
+			at = &item->next;
+		} else if (rva_op(m->op)->deadline <= now && rva_op_claim(m->op)) {
+			if ((*at = item->next) == NULL)
+				k->fifo_tail = at;
+			k->waiting--;
+			answer(k, m, REEVE_ETIMEDOUT);
+			at = &k->fifo; /* the completion may have done anything */
+		} else {
+			if (rva_op(m->op)->deadline > now && rva_op(m->op)->deadline < next)
+				next = rva_op(m->op)->deadline;
+			at = &item->next;
+		}
+	}
+	return next;
+}
