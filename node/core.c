@@ -230,7 +230,7 @@ reeve_node_addr(reeve_node_t *n, unsigned i, char *out, size_t size)
 	rvn_lock(n);
 	for (l = n->listeners; l != NULL && i > 0; i--)
 		l = l->next;
-	rc = l == NULL || n->closed ? REEVE_EINVAL : reeve_listener_addr(l->l, out, size);
+	rc = l == NULL ? REEVE_EINVAL : reeve_listener_addr(l->l, out, size);
 	rvn_unlock(n);
 	return rc;
 }

@@ -134,7 +134,7 @@ struct reeve_node {
 	unsigned slots; /* connections, and dials that may become one */
 	unsigned nlinks;
 	unsigned things; /* links, dials and accepts that have not been freed */
-	bool closed;     /* reeve_node_close has returned, or nearly */
+	bool closed;     /* reeve_node_close has done everything */
 	bool cut;        /* by it: something did not end in time */
 	struct rvn_link *links;
 	struct rvn_dial *all_dials;

@@ -221,7 +221,9 @@ end_protocols(reeve_node_t *n, uint64_t deadline)
 		p->ops->close(p);
 	if (wait_for(n, no_work, deadline) == 0)
 		return;
+	rvn_lock(n);
 	n->cut = true;
+	rvn_unlock(n);
 	leave_all(n, 0);
 	(void)wait_for(n, no_work, UINT64_MAX);
 }
@@ -241,8 +243,12 @@ end_connections(reeve_node_t *n, uint64_t deadline)
 static void
 end_listeners(reeve_node_t *n)
 {
-	struct rvn_listener *l = n->listeners, *next;
+	struct rvn_listener *l, *next;
 
+	rvn_lock(n);
+	l = n->listeners;
+	n->listeners = NULL;
+	rvn_unlock(n);
 	for (; l != NULL; l = next) {
 		next = l->next;
 		reeve_listener_destroy(l->l);
@@ -271,12 +277,13 @@ reeve_node_close(reeve_node_t *n, int64_t timeout_ms)
 	rvn_dials_end(n);
 	end_protocols(n, deadline);
 	end_connections(n, deadline);
-	rvn_lock(n);
-	n->closed = true;
-	rvn_unlock(n);
 	end_listeners(n);
+	rvn_lock(n); /* behind it another thread that waited here may free the node */
+	rc = n->cut && timeout_ms != 0 ? REEVE_ETIMEDOUT : 0;
+	n->closed = true;
 	(void)rvq_parker_wake(&n->idle);
-	return n->cut && timeout_ms != 0 ? REEVE_ETIMEDOUT : 0;
+	rvn_unlock(n);
+	return rc;
 }
 
 void

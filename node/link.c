@@ -312,7 +312,7 @@ enter(reeve_node_t *n, struct rvn_link *l, struct rvn_peer *p, bool slot)
 {
 	unsigned at = p->use[0] != NULL ? 1 : 0;
 
-	REEVE_REQUIRE(!rvn_closing(n) && !n->closed, REEVE_ECLOSED);
+	REEVE_REQUIRE(!rvn_closing(n), REEVE_ECLOSED);
 	REEVE_REQUIRE(p->use[at] == NULL, REEVE_EBUSY);
 	REEVE_REQUIRE(slot || n->slots < n->max_conns, REEVE_ELIMIT);
 	if (!slot)
