@@ -30,6 +30,7 @@ enum rva_msg_kind {
 	RVA_MSG_DIAL,
 	RVA_MSG_NEGOTIATE,
 	RVA_MSG_REFUSED,
+	RVA_MSG_WRITE_SENT, /* a write that is answered when the transport has taken it */
 	RVA_MSG_BOUNCED /* decided, on its way to the worker's clerk */
 };
 

@@ -113,6 +113,14 @@ fail_writes(struct reeve_stream *s, int rc)
 	rva_oplist_fail(&s->waiting->writes, rc);
 }
 
+/* What the transport has not taken it will not take any more. */
+static void
+fail_sent(struct reeve_stream *s, int rc)
+{
+	if (s->waiting != NULL)
+		rva_oplist_fail(&s->waiting->sent, rc);
+}
+
 static void
 end_out(struct reeve_stream *s, int rc)
 {
@@ -266,7 +274,9 @@ rva_stream_pump_out(struct reeve_stream *s)
 		if (s->shut || (rva_stream_budget(s) == 0 && !s->close_wanted))
 			return;
 		(void)rva_oplist_pop(&s->waiting->writes);
-		if (!rva_op_claim(op))
+		if (rva_op(op)->msg.kind == RVA_MSG_WRITE_SENT)
+			rva_oplist_push(&s->waiting->sent, op);
+		else if (!rva_op_claim(op))
 			continue; /* its cancel message lets go of the buffer */
 		n = rva_op(op)->buf->len;
 		s->queued += (uint32_t)n;
@@ -275,7 +285,8 @@ rva_stream_pump_out(struct reeve_stream *s)
 		else
 			rv_buf_unref(rva_op(op)->buf);
 		rva_op(op)->buf = NULL;
-		rva_op_finish(op, (reeve_ssize)n);
+		if (rva_op(op)->msg.kind != RVA_MSG_WRITE_SENT)
+			rva_op_finish(op, (reeve_ssize)n);
 	}
 	if (p != NULL) {
 		/* Bytes written behind an operation that is still on its way wait for it: its message comes here again. */
@@ -304,6 +315,8 @@ on_taken(struct reeve_stream *s, uint32_t n, bool dry)
 			rva_port_taken(s, p, threads, dry);
 	}
 	s->queued -= n - threads;
+	if (s->waiting != NULL && s->queued == 0)
+		rva_oplist_fail(&s->waiting->sent, 0);
 	tell_tap(s, RVA_TAP_TAKEN, n - threads);
 	if (s->waiting != NULL && s->waiting->writes.head != NULL)
 		rva_stream_pump_out(s);
@@ -347,6 +360,7 @@ on_reset_by_us(struct reeve_stream *s)
 	up(s, RVA_UP_RESET, rvq_cell32_get(&s->rst_code));
 	stop(s);
 	end_out(s, REEVE_ECLOSED);
+	fail_sent(s, REEVE_ECLOSED);
 	rva_nego_over(s, REEVE_ECLOSED);
 }
 
@@ -359,6 +373,7 @@ rva_stream_fail(struct reeve_stream *s, int rc, bool fin)
 	rv_chain_clear(&s->in);
 	s->in_rc = rc; /* the peer's end, if it was there, is no clean one */
 	end_out(s, rc);
+	fail_sent(s, rc);
 	end_in(s, rc);
 }
 
@@ -392,6 +407,7 @@ on_rst(struct reeve_stream *s, const struct rv_event *ev)
 	rva_nego_over(s, rc);
 	s->shut = true;
 	end_out(s, rc);
+	fail_sent(s, rc);
 	end_in(s, rc);
 }
 
@@ -430,6 +446,7 @@ on_gone(struct reeve_stream *s, const struct rv_event *ev)
 		end_out(s, REEVE_ENOMEM);
 		end_in(s, REEVE_ENOMEM);
 	}
+	fail_sent(s, rc);
 	if (s->refused)
 		stream_free(&s->actor);
 	else if (s->dropped)
@@ -534,7 +551,7 @@ stream_on(struct rva_actor *a, struct rvq_node *n)
 		on_bell(s, rvq_bell_answer(&s->bell));
 	else if (m->kind == RVA_MSG_READ)
 		rva_stream_read_op(s, rva_op_of_msg(n));
-	else if (m->kind == RVA_MSG_WRITE)
+	else if (m->kind == RVA_MSG_WRITE || m->kind == RVA_MSG_WRITE_SENT)
 		rva_stream_write_op(s, rva_op_of_msg(n));
 	else if (m->kind == RVA_MSG_REFUSED)
 		rva_stream_refused_op(s, rva_op_of_msg(n));

@@ -37,6 +37,7 @@
 /* Operations that wait, made at the first one. */
 struct rva_waiting {
 	struct rva_oplist reads, writes;
+	struct rva_oplist sent; /* RVA_MSG_WRITE_SENT: accepted, not yet taken */
 	struct rva_timer timer;
 	struct reeve_stream *s;
 };
@@ -115,6 +116,17 @@ void rva_stream_retime(struct reeve_stream *s);
 /* negotiate.c: the talk is over, bytes go on; both directions end with rc, by FIN or a reset. */
 void rva_stream_resume(struct reeve_stream *s);
 void rva_stream_fail(struct reeve_stream *s, int rc, bool fin);
+/* For the floor above, any thread: as reeve_write_async, but answered when the transport has taken all that was written so
+ * far. */
+void rva_stream_write_sent(reeve_stream_t *s, reeve_buf_t *b, reeve_op_t *op);
+/* The next unread bytes, or NULL.  Only inside the completion of a read of s, which tells what was consumed. */
+reeve_buf_t *rva_stream_next(struct reeve_stream *s);
+/* The peer has ended its direction, and nothing is unread. */
+static inline bool
+rva_stream_at_end(const struct reeve_stream *s)
+{
+	return s->in_rc != RVA_RC_OPEN && s->in.head == NULL;
+}
 /* To the connection; the reference goes along. */
 void rva_stream_send(struct reeve_stream *s, reeve_buf_t *b);
 /* From the tap: bytes behind everything before; consumes b, which is not empty.  Not once it has ended. */

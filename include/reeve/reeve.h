@@ -13,6 +13,7 @@
 #include <reeve/node.h>
 #include <reeve/notif.h>
 #include <reeve/op.h>
+#include <reeve/request.h>
 #include <reeve/rt.h>
 #include <reeve/stats.h>
 #include <reeve/stream.h>
