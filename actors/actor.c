@@ -3,7 +3,7 @@
 
 #include "actors/actor.h"
 
-#include "actors/worker.h"
+#include "actors/lend.h"
 
 #define ORPHAN_BUDGET 1024
 
@@ -15,6 +15,7 @@ rva_actor_init(struct rva_actor *a, struct rva_worker *home, const struct rva_ac
 	a->home = home;
 	a->ops = ops;
 	a->dead = false;
+	a->watched = false;
 }
 
 bool
@@ -26,6 +27,9 @@ rva_actor_turn(struct rva_actor *a, unsigned budget, uint64_t *handled)
 		n = rvq_mailbox_pop_mpsc(&a->mailbox);
 		if (n == NULL) {
 			if (a->dead) {
+				/* The worker may hold an event of the poller that names it. */
+				if (a->watched && a->home->lent)
+					return true;
 				a->ops->free(a);
 				return false;
 			}
@@ -37,25 +41,15 @@ rva_actor_turn(struct rva_actor *a, unsigned budget, uint64_t *handled)
 	return true;
 }
 
-void
-rva_schedule(struct rva_actor *a)
+/* In the inbox.  True: its worker has to be told. */
+static bool
+into_inbox(struct rva_actor *a)
 {
-	if (a->home == rva_self)
-		rva_run_push(a->home, a);
-	else
-		rva_schedule_inbox(a);
-}
-
-void
-rva_schedule_inbox(struct rva_actor *a)
-{
-	struct rva_worker *w = a->home;
 	uint64_t handled = 0;
 
-	switch (rvq_stack_push_mpsc(&w->inbox, &a->link)) {
+	switch (rvq_stack_push_mpsc(&a->home->inbox, &a->link)) {
 	case RVQ_FIRST:
-		rva_worker_wake(w);
-		break;
+		return true;
 	case RVQ_CLOSED: /* nobody runs it any more: answer here what was posted */
 		while (rva_actor_turn(a, ORPHAN_BUDGET, &handled))
 			;
@@ -63,6 +57,27 @@ rva_schedule_inbox(struct rva_actor *a)
 	case RVQ_PUSHED:
 		break;
 	}
+	return false;
+}
+
+void
+rva_schedule(struct rva_actor *a)
+{
+	struct rva_worker *w = a->home;
+
+	if (w == rva_self)
+		rva_run_push(w, a);
+	else if (into_inbox(a))
+		rva_lend_wake(w);
+}
+
+void
+rva_schedule_inbox(struct rva_actor *a)
+{
+	struct rva_worker *w = a->home;
+
+	if (into_inbox(a))
+		rva_worker_wake(w);
 }
 
 bool

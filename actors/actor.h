@@ -29,6 +29,8 @@ struct rva_actor_ops {
 	void (*on)(struct rva_actor *a, struct rvq_node *n);
 	/* The mailbox was found empty after dead was set: free the actor.  Owner. */
 	void (*free)(struct rva_actor *a);
+	/* It never calls the application: a thread of the application may run its turn while the worker sleeps (lend.h). */
+	bool lend;
 };
 
 struct rva_actor {
@@ -36,7 +38,8 @@ struct rva_actor {
 	struct rvq_link link;    /* inbox or run list: whoever made it runnable, then the worker */
 	struct rva_worker *home; /* immutable */
 	const struct rva_actor_ops *ops; /* immutable */
-	bool dead; /* owner: nobody can post any more; free it at the end of this turn */
+	bool dead;    /* owner: nobody can post any more; free it at the end of this turn */
+	bool watched; /* owner: the poller has known it */
 };
 
 #define rva_container(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))

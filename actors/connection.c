@@ -473,6 +473,7 @@ start(struct reeve_conn *c)
 {
 	int fd = c->transport->ops->fd(c->transport), rc = 0;
 
+	c->actor.watched = fd >= 0;
 	if (fd >= 0)
 		rc = rva_poller_add(&c->w->poller, fd, &c->source);
 	if (rc < 0) {
@@ -535,7 +536,7 @@ conn_free(struct rva_actor *a)
 	rv_free(ar, c, sizeof(*c));
 }
 
-const struct rva_actor_ops rva_conn_ops = {conn_on, conn_free};
+const struct rva_actor_ops rva_conn_ops = {conn_on, conn_free, true};
 const struct rva_conn_hooks rva_conn_hooks = {sink_emit, sink_room, on_timer, on_ready};
 
 void

@@ -53,6 +53,7 @@ struct reeve_conn {
 	struct rva_worker *w;
 	reeve_cfg_t cfg;
 	int role;
+	bool foreign; /* its transport is the application's */
 	/* any thread */
 	struct rvq_ref
 	    refs; /* runtime until ended, handles (one for all), stream records, operations */

@@ -131,6 +131,9 @@ rva_conn_create(struct reeve_conn **out, const struct rva_conn_args *args)
 	}
 	c->transport = args->transport;
 	c->filter = args->filter;
+	c->foreign = c->transport->foreign != 0;
+	if (c->foreign)
+		rvq_gauge_add(&c->w->custom, 1);
 	if (args->unread != NULL) {
 		c->unread = *args->unread;
 		rv_chain_init(args->unread);

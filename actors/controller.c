@@ -417,7 +417,7 @@ ctl_free(struct rva_actor *a)
 	rva_ring(&c->actor, &c->bell, RVA_CONN_FREE);
 }
 
-static const struct rva_actor_ops ctl_ops = {ctl_on, ctl_free};
+static const struct rva_actor_ops ctl_ops = {ctl_on, ctl_free, true};
 
 void
 rva_ctl_init(struct reeve_ctl *k, struct reeve_conn *c)

@@ -117,6 +117,7 @@ connected(struct rva_dial *d, reeve_conn_t *c)
 	}
 	d->c = c;
 	reeve_op_init(&d->ready, on_told, d);
+	rva_op_ours(&d->ready);
 	reeve_ready_async(reeve_conn_ctl(c), &d->ready);
 	if (rva_op(d->op)->deadline != UINT64_MAX)
 		rva_timer_set(&d->w->wheel, &d->timer, rva_op(d->op)->deadline);
@@ -257,6 +258,7 @@ begin(struct rva_dial *d)
 	if (d->next != NULL)
 		d->next->pprev = &d->next;
 	d->w->dials = d;
+	d->actor.watched = true;
 	rc = rva_poller_add(&d->w->poller, d->fd, &d->source);
 	d->polled = rc == 0;
 	if (rc < 0)
@@ -334,7 +336,7 @@ dial_free(struct rva_actor *a)
 	rv_free(d->rt->arena, d, sizeof(*d));
 }
 
-static const struct rva_actor_ops dial_ops = {dial_on, dial_free};
+static const struct rva_actor_ops dial_ops = {dial_on, dial_free, true};
 
 static int
 near_listener(struct reeve_listener *l, void *arg)

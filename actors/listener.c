@@ -203,6 +203,7 @@ take_guest(struct reeve_listener *l)
 	l->nguests++;
 	rvq_ref_get(&l->refs);
 	reeve_op_init(&g->ready, on_told, g);
+	rva_op_ours(&g->ready);
 	reeve_ready_async(&c->ctl, &g->ready);
 	return 0;
 }
@@ -379,7 +380,7 @@ listener_free(struct rva_actor *a)
 	rv_free(l->arena, l, sizeof(*l));
 }
 
-static const struct rva_actor_ops listener_ops = {listener_on, listener_free};
+static const struct rva_actor_ops listener_ops = {listener_on, listener_free, true};
 
 /* --- making one --- */
 
@@ -482,6 +483,7 @@ reeve_listen(reeve_listener_t **out, reeve_rt_t *rt, const char *addr, const ree
 	if (rc == 0 && l->addr.kind != RV_ADDR_MEM) {
 		l->fd = bind_socket(&l->addr);
 		rc = l->fd < 0 ? l->fd : 0;
+		l->actor.watched = true;
 	}
 	if (rc == 0)
 		rc = rva_rt_add_listener(rt, l);

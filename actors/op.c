@@ -5,12 +5,22 @@
 
 #include <string.h>
 
+#include "actors/lend.h"
 #include "actors/runtime.h"
 #include "actors/user.h"
 #include "actors/worker.h"
 #include "lib/alloc.h"
 #include "lib/check.h"
 #include "lib/clock.h"
+
+static void ask_done(reeve_op_t *op);
+static char ours; /* its address in conn: see rva_op_ours */
+
+void
+rva_op_ours(reeve_op_t *op)
+{
+	op->conn = (reeve_conn_t *)(void *)&ours;
+}
 
 void
 reeve_op_init(reeve_op_t *op, void (*fn)(reeve_op_t *op), void *arg)
@@ -31,6 +41,8 @@ rva_op_prepare(
 	p->cancel.kind = RVA_MSG_CANCEL;
 	p->next = NULL;
 	p->target = target;
+	if (op->fn == ask_done)
+		rva_container(op, struct rva_ask, op)->w = target != NULL ? target->home : NULL;
 	p->ref = ref;
 	p->unref = unref;
 	p->deadline = op->timeout_ms < 0 ? UINT64_MAX
@@ -53,14 +65,13 @@ rva_op_claim(reeve_op_t *op)
 	return rvq_cell32_cas(&rva_op(op)->state, RVA_OP_PENDING, RVA_OP_CLAIMED);
 }
 
-void
-rva_op_finish(reeve_op_t *op, reeve_ssize res)
+static void
+complete(reeve_op_t *op)
 {
 	struct rva_op *p = rva_op(op);
 	void (*unref)(void *) = p->unref;
 	void *ref = p->ref;
 
-	op->res = res;
 	if (op->actor != NULL) {
 		p->msg.kind = RVA_MSG_DONE;
 		rva_user_post(op->actor, &p->msg.node);
@@ -71,6 +82,30 @@ rva_op_finish(reeve_op_t *op, reeve_ssize res)
 	}
 	if (unref != NULL)
 		unref(ref);
+}
+
+/* The application's functions are called by workers only, and completions that came before keep their place. */
+static bool
+has_to_wait(const reeve_op_t *op)
+{
+	struct rva_worker *w = rva_self;
+
+	if (w == NULL || op->fn == ask_done || op->conn == (reeve_conn_t *)(void *)&ours)
+		return false;
+	return w->bounced > 0 || (w->lent && op->fn != NULL);
+}
+
+void
+rva_op_finish(reeve_op_t *op, reeve_ssize res)
+{
+	op->res = res;
+	if (!has_to_wait(op)) {
+		complete(op);
+		return;
+	}
+	rva_self->bounced++;
+	rva_op(op)->msg.kind = RVA_MSG_BOUNCED;
+	rva_post(&rva_self->clerk, &rva_op(op)->msg.node);
 }
 
 bool
@@ -92,15 +127,25 @@ rva_op_refuse(reeve_rt_t *rt, reeve_op_t *op, int rc)
 		return;
 	}
 	op->res = rc;
-	rva_post(rva_rt_clerk(rt), &rva_op(op)->msg.node);
+	rva_post(&rt->workers[0].clerk, &rva_op(op)->msg.node);
 }
 
-void
-rva_op_refused(struct rvq_node *n)
+static void
+clerk_on(struct rva_actor *a, struct rvq_node *n)
 {
 	reeve_op_t *op = rva_op_of_msg(n);
 
-	rva_op_finish(op, op->res);
+	if (rva_op(op)->msg.kind == RVA_MSG_BOUNCED)
+		a->home->bounced--;
+	complete(op);
+}
+
+static const struct rva_actor_ops clerk_ops = {.on = clerk_on};
+
+void
+rva_op_clerk_init(struct rva_actor *clerk, struct rva_worker *w)
+{
+	rva_actor_init(clerk, w, &clerk_ops);
 }
 
 bool
@@ -237,13 +282,21 @@ rva_ask_new(struct rv_arena *ar, int64_t timeout_ms)
 	k->arena = ar;
 	rvq_ref_init(&k->refs, 2);
 	rvq_latch_init(&k->done);
+	rva_lend_begin();
 	return k;
 }
 
 void
 rva_ask_drop(struct rva_ask *k)
 {
+	rva_lend_end();
 	rv_free(k->arena, k, sizeof(*k));
+}
+
+static bool
+answered(void *arg)
+{
+	return rvq_latch_isset(&((struct rva_ask *)arg)->done);
 }
 
 reeve_ssize
@@ -251,6 +304,10 @@ rva_ask_wait(struct rva_ask *k, reeve_op_t *out)
 {
 	reeve_ssize rc;
 
+	rva_lend_end();
+	while (k->w != NULL && !rvq_latch_isset(&k->done) && rv_clock_us() < k->deadline &&
+	    rva_lend_lead(k->w, answered, k, k->deadline))
+		;
 	if (rvq_latch_wait(&k->done, k->deadline) == REEVE_ETIMEDOUT && rva_op_cancel(&k->op)) {
 		ask_put(k); /* whoever gets the cancel message ends the record */
 		return REEVE_ETIMEDOUT;

@@ -30,7 +30,8 @@ enum rva_msg_kind {
 	RVA_MSG_DIAL,
 	RVA_MSG_NEGOTIATE,
 	RVA_MSG_REFUSED,
-	RVA_MSG_WRITE_SENT /* a write that is answered when the transport has taken it */
+	RVA_MSG_WRITE_SENT, /* a write that is answered when the transport has taken it */
+	RVA_MSG_BOUNCED /* decided, on its way to the worker's clerk */
 };
 
 enum rva_op_state { RVA_OP_PENDING = 1, RVA_OP_CLAIMED = 2, RVA_OP_CANCELLING = 3 };
@@ -84,8 +85,11 @@ bool rva_op_answer(reeve_op_t *op, reeve_ssize res);
 /* An operation that could not be started: completes with rc on a worker of rt; rt NULL (nothing is known, all handles
  * were NULL) or a forked child: at once, on the calling thread. */
 void rva_op_refuse(reeve_rt_t *rt, reeve_op_t *op, int rc);
-/* What the actor that completes refused operations does with a message. */
-void rva_op_refused(struct rvq_node *n);
+/* Its fn is the library's and may be called wherever the operation is decided.  Not for those that result in a connection. */
+void rva_op_ours(reeve_op_t *op);
+/* The actor of a worker that completes operations which must not call back where they were decided: refused ones, and
+ * those that a thread of the application decided in the worker's stead. */
+void rva_op_clerk_init(struct rva_actor *clerk, struct rva_worker *w);
 /* Any thread: claim for cancellation and tell the owner.  False: too late, the completion comes. */
 bool rva_op_cancel(reeve_op_t *op);
 
@@ -108,7 +112,8 @@ struct rva_ask {
 	reeve_op_t op;
 	struct rvq_ref refs;
 	struct rv_arena *arena;
-	uint64_t deadline; /* us, the caller's */
+	struct rva_worker *w; /* who answers */
+	uint64_t deadline;    /* us, the caller's */
 	struct rvq_latch done;
 };
 /* timeout_ms 0 is answered by the owner ("not ready now"), others are kept by the caller.  NULL: out of memory. */

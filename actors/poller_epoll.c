@@ -4,12 +4,9 @@
 #include "actors/poller.h"
 
 #include <errno.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include <reeve/error.h>
-
-#define BATCH 64
 
 int
 rva_poller_init(struct rva_poller *p)
@@ -63,22 +60,27 @@ wait_ms(uint64_t now, uint64_t deadline)
 }
 
 unsigned
-rva_poller_wait(struct rva_poller *p, uint64_t now, uint64_t deadline)
+rva_poller_wait(struct rva_poller *p, struct rva_events *e, uint64_t now, uint64_t deadline)
 {
-	struct epoll_event ev[BATCH];
-	int n = epoll_wait(p->fd, ev, BATCH, wait_ms(now, deadline));
+	e->n = epoll_wait(p->fd, e->ev, sizeof(e->ev) / sizeof(e->ev[0]), wait_ms(now, deadline));
+	return e->n > 0 ? (unsigned)e->n : 0;
+}
 
-	for (int i = 0; i < n; i++) {
-		struct rva_source *s = ev[i].data.ptr;
+void
+rva_poller_tell(struct rva_events *e)
+{
+	for (int i = 0; i < e->n; i++) {
+		struct rva_source *s = e->ev[i].data.ptr;
+		uint32_t got = e->ev[i].events;
 		int events = 0;
 
-		if (ev[i].events & EPOLLIN)
+		if (got & EPOLLIN)
 			events |= RVA_READ;
-		if (ev[i].events & EPOLLOUT)
+		if (got & EPOLLOUT)
 			events |= RVA_WRITE;
-		if (ev[i].events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+		if (got & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
 			events |= RVA_HUP | RVA_READ | RVA_WRITE;
 		s->ready(s, events);
 	}
-	return n > 0 ? (unsigned)n : 0;
+	e->n = 0;
 }

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "actors/lend.h"
 #include "actors/negotiate.h"
 #include "lib/alloc.h"
 #include "lib/check.h"
@@ -102,17 +103,27 @@ rva_deadline_of(const struct rvq_cell64 *d)
 
 /* --- reading: threads --- */
 
-/* Under the word: n more bytes are let go. */
+/* Something was consumed.  Who reads much does what follows from it, while the worker sleeps. */
 static void
-consume(struct reeve_stream *s, struct rva_port *p, uint32_t n)
+tell(struct reeve_stream *s)
+{
+	rva_lend_begin();
+	rva_ring(&s->actor, &s->bell, RVA_S_READ);
+	rva_lend_end();
+}
+
+/* Under the word: n more bytes are let go.  True: the owner has to be told. */
+static bool
+consume(struct rva_port *p, uint32_t n)
 {
 	rvq_cell64_put(&p->consumed, rvq_cell64_get_relaxed(&p->consumed) + n);
 	p->unrung += n;
 	if (p->unrung >= RING_BELL_AT ||
 	    (rvq_cell32_get(&p->more) != 0 && rvq_ring_count(&p->rring) < RVA_PORT_SLOTS / 4)) {
 		p->unrung = 0;
-		rva_ring(&s->actor, &s->bell, RVA_S_READ);
+		return true;
 	}
+	return false;
 }
 
 /* Under the word: the next buffer, or NULL. */
@@ -127,7 +138,7 @@ next_buf(struct rva_port *p)
 }
 
 static size_t
-copy_out(struct reeve_stream *s, struct rva_port *p, uint8_t *to, size_t n)
+copy_out(struct rva_port *p, uint8_t *to, size_t n)
 {
 	size_t done = 0, k;
 	reeve_buf_t *b;
@@ -146,13 +157,11 @@ copy_out(struct reeve_stream *s, struct rva_port *p, uint8_t *to, size_t n)
 			rv_buf_unref(b);
 		}
 	}
-	if (done > 0)
-		consume(s, p, (uint32_t)done);
 	return done;
 }
 
 static size_t
-hand_out(struct reeve_stream *s, struct rva_port *p, reeve_buf_t **out)
+hand_out(struct rva_port *p, reeve_buf_t **out)
 {
 	reeve_buf_t *b = next_buf(p);
 	size_t n;
@@ -168,7 +177,6 @@ hand_out(struct reeve_stream *s, struct rva_port *p, reeve_buf_t **out)
 	}
 	n = b->len;
 	*out = b;
-	consume(s, p, (uint32_t)n);
 	return n;
 }
 
@@ -178,12 +186,16 @@ static reeve_ssize
 take_some(struct reeve_stream *s, struct rva_port *p, void *to, size_t n, reeve_buf_t **b)
 {
 	size_t got;
+	bool ring;
 
 	if (rva_nego_takes(s))
 		return 0;
 	rva_word_take(&p->rword);
-	got = to != NULL ? copy_out(s, p, to, n) : hand_out(s, p, b);
+	got = to != NULL ? copy_out(p, to, n) : hand_out(p, b);
+	ring = got > 0 && consume(p, (uint32_t)got);
 	rva_word_give(&p->rword);
+	if (ring)
+		tell(s);
 	return (reeve_ssize)got;
 }
 
@@ -200,7 +212,46 @@ ring_before_sleep(struct reeve_stream *s, struct rva_port *p)
 		rva_word_give(&p->rword);
 	}
 	if (ring)
-		rva_ring(&s->actor, &s->bell, RVA_S_READ);
+		tell(s);
+}
+
+/* What a reader that leads waits for. */
+struct wait {
+	struct reeve_stream *s;
+	struct rva_port *p;
+	uint64_t deadline;
+};
+
+static bool
+over(void *arg)
+{
+	struct wait *w = arg;
+
+	return !rva_port_quiet(w->s, w->p) || rvq_cell32_get(&w->s->async_reads) != 0 ||
+	    (rvq_cell32_get(&w->s->app) & (RVA_APP_STOP | RVA_APP_CLOSE | RVA_APP_RESET)) != 0 ||
+	    rva_deadline_of(&w->s->rd_deadline) != w->deadline;
+}
+
+/* Wait for something to look at.  REEVE_ETIMEDOUT: there was nothing until the deadline. */
+static int
+wait_more(struct reeve_stream *s, struct rva_port *p)
+{
+	struct wait w = {s, p, rva_deadline_of(&s->rd_deadline)};
+	bool late;
+
+	if (rva_lend_lead(s->conn->w, over, &w, w.deadline)) {
+		late = w.deadline != RVQ_FOREVER && rv_clock_us() >= w.deadline;
+	} else {
+		rvq_parker_arm(&p->readers);
+		if (over(&w)) {
+			rvq_parker_disarm(&p->readers);
+			return 0;
+		}
+		late = rvq_parker_wait(&p->readers, w.deadline) == REEVE_ETIMEDOUT;
+	}
+	return late && w.deadline == rva_deadline_of(&s->rd_deadline) && rva_port_quiet(s, p)
+	    ? REEVE_ETIMEDOUT
+	    : 0;
 }
 
 /* to != NULL: copy at most n bytes; else hand out a buffer. */
@@ -208,8 +259,6 @@ static reeve_ssize
 read_either(struct reeve_stream *s, struct rva_port *p, void *to, size_t n, reeve_buf_t **b)
 {
 	reeve_ssize got = 0;
-	bool armed = false, rung = false;
-	uint64_t deadline;
 	int rc;
 
 	for (;;) {
@@ -224,20 +273,11 @@ read_either(struct reeve_stream *s, struct rva_port *p, void *to, size_t n, reev
 			return got;
 		if (rc != RVA_RC_OPEN)
 			return rc;
-		deadline = rva_deadline_of(&s->rd_deadline);
-		if (armed) {
-			if (rvq_parker_wait(&p->readers, deadline) == REEVE_ETIMEDOUT &&
-			    deadline == rva_deadline_of(&s->rd_deadline) && rva_port_quiet(s, p))
-				return REEVE_ETIMEDOUT;
-			armed = rung = false;
-			continue;
-		}
-		if (!rung) {
-			ring_before_sleep(s, p);
-			rung = true;
-		}
-		rvq_parker_arm(&p->readers);
-		armed = true;
+		ring_before_sleep(s, p);
+		rvq_cell32_put(&p->waited, 1);
+		rc = wait_more(s, p);
+		if (rc < 0)
+			return rc;
 	}
 }
 

@@ -43,6 +43,7 @@ struct rva_port {
 	struct rvq_cell32 more;     /* the substream has more than the ring holds */
 	struct rvq_parker readers;  /* asleep: nothing to read */
 	struct rvq_cell32 nreaders; /* threads inside a blocking read */
+	struct rvq_cell32 waited;   /* one of them slept since something was written */
 	/* reading: owner */
 	uint64_t consumed_seen, given; /* bytes collected, bytes pushed so far */
 	/* writing: threads under the word */

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "actors/lend.h"
 #include "actors/negotiate.h"
 #include "lib/check.h"
 
@@ -96,6 +97,13 @@ ring_room(const struct rva_port *p)
 	return RVA_PORT_SLOTS - 1 - rvq_ring_count(&p->wring);
 }
 
+static bool
+no_wait(struct reeve_stream *s, struct rva_port *p)
+{
+	return rva_rc(&s->wr_rc) != RVA_RC_OPEN ||
+	    (roomy(s, p) && ring_room(p) > RVA_PORT_SLOTS / 2);
+}
+
 /* Sleep until there is room, an answer or the deadline.  0: look again. */
 static int
 wait_room(struct reeve_stream *s, struct rva_port *p)
@@ -103,8 +111,7 @@ wait_room(struct reeve_stream *s, struct rva_port *p)
 	uint64_t deadline = rva_deadline_of(&s->wr_deadline);
 
 	rvq_parker_arm(&p->writers);
-	if (rva_rc(&s->wr_rc) != RVA_RC_OPEN ||
-	    (roomy(s, p) && ring_room(p) > RVA_PORT_SLOTS / 2)) {
+	if (no_wait(s, p)) {
 		rvq_parker_disarm(&p->writers);
 		return 0;
 	}
@@ -122,6 +129,22 @@ give(struct reeve_stream *s, struct rva_port *p)
 	rva_word_give(&p->wword);
 	if (rva_rc(&s->wr_rc) != RVA_RC_OPEN)
 		rva_ring(&s->actor, &s->bell, RVA_S_WRITE);
+}
+
+/* n bytes more are accepted.  Many, or the first after a thread had waited for the peer, leave on this thread if the
+ * worker sleeps; a run of small ones goes to the worker, which sends what has come together meanwhile at once. */
+static void
+tell(struct reeve_stream *s, struct rva_port *p, size_t n)
+{
+	bool lend = n >= LARGE || rvq_cell32_get(&p->waited) != 0;
+
+	if (lend) {
+		rvq_cell32_put(&p->waited, 0);
+		rva_lend_begin();
+	}
+	rva_ring(&s->actor, &s->bell, RVA_S_WRITE);
+	if (lend)
+		rva_lend_end();
 }
 
 reeve_ssize
@@ -143,7 +166,7 @@ rva_port_write(struct reeve_stream *s, struct rva_port *p, const struct iovec *v
 			give(s, p);
 			total += done;
 			if (done > 0)
-				rva_ring(&s->actor, &s->bell, RVA_S_WRITE);
+				tell(s, p, done);
 			if (done < v[i].iov_len - off && rc == 0)
 				rc = wait_room(s, p);
 		}
@@ -174,7 +197,7 @@ rva_port_write_buf(struct reeve_stream *s, struct rva_port *p, reeve_buf_t *b)
 			(void)rva_wring_push_spsc(&p->wring, p->wslots, &e);
 			rvq_cell64_put(&p->accepted, rvq_cell64_get_relaxed(&p->accepted) + n);
 			give(s, p);
-			rva_ring(&s->actor, &s->bell, RVA_S_WRITE);
+			tell(s, p, n);
 			return (reeve_ssize)n;
 		}
 		give(s, p);

@@ -11,7 +11,6 @@
 #include "actors/connection.h"
 #include "actors/fork.h"
 #include "actors/listener.h"
-#include "actors/op.h"
 #include "actors/user.h"
 #include "lib/alloc.h"
 #include "lib/check.h"
@@ -23,15 +22,6 @@
 	64 /* of one reeve_rt_run: it comes back to the application however busy it is */
 #define DEFAULT_HANDLERS 1024
 #define DEFAULT_BUFFERED (UINT64_C(1) << 30)
-
-static void
-clerk_on(struct rva_actor *a, struct rvq_node *n)
-{
-	(void)a;
-	rva_op_refused(n);
-}
-
-static const struct rva_actor_ops clerk_ops = {clerk_on, NULL};
 
 void
 reeve_rt_cfg_init_sized(reeve_rt_cfg_t *cfg, size_t size)
@@ -147,7 +137,6 @@ init_rt(reeve_rt_t *rt, const reeve_rt_cfg_t *cfg, unsigned *ready)
 	}
 	if (rt->external)
 		rc = rva_worker_external(&rt->workers[0]);
-	rva_actor_init(&rt->clerk, &rt->workers[0], &clerk_ops);
 	return rc;
 }
 
@@ -233,12 +222,6 @@ rva_rt_place(reeve_rt_t *rt)
 	return best;
 }
 
-struct rva_actor *
-rva_rt_clerk(reeve_rt_t *rt)
-{
-	return &rt->clerk;
-}
-
 struct rv_pool *
 rva_rt_pool(reeve_rt_t *rt)
 {
@@ -300,6 +283,8 @@ rva_rt_remove_conn(reeve_rt_t *rt, struct reeve_conn *c)
 	rva_stats_add(&rt->past, &st);
 	pthread_mutex_unlock(&rt->lock);
 	rvq_gauge_sub(&c->w->connections, 1);
+	if (c->foreign)
+		rvq_gauge_sub(&c->w->custom, 1);
 	rvq_gauge_sub(&rt->nconns, 1);
 	REGISTER_REMOVE(rt, c);
 }

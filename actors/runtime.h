@@ -36,7 +36,6 @@ struct reeve_rt {
 	struct rvq_cell64 runner;  /* external mode: pthread_t of the last one who was */
 	struct rvq_gauge nconns;
 	struct rvq_parker idle; /* woken when something was taken out of the register */
-	struct rva_actor clerk; /* completes refused operations; worker 0 */
 	/* under lock */
 	pthread_mutex_t lock;
 	struct reeve_conn *conns;
@@ -53,7 +52,6 @@ bool rva_rt_may_wait(reeve_rt_t *rt);
 int rva_rt_alive(reeve_rt_t *rt);
 /* A worker for something new: the least loaded. */
 struct rva_worker *rva_rt_place(reeve_rt_t *rt);
-struct rva_actor *rva_rt_clerk(reeve_rt_t *rt);
 /* The pool that the calling thread may take blocks from: its worker's, or one leased to the thread.  NULL: out of memory. */
 struct rv_pool *rva_rt_pool(reeve_rt_t *rt);
 

@@ -557,7 +557,7 @@ stream_on(struct rva_actor *a, struct rvq_node *n)
 		rva_stream_cancel_op(s, rva_op_of_cancel(n));
 }
 
-static const struct rva_actor_ops stream_ops = {stream_on, stream_free};
+static const struct rva_actor_ops stream_ops = {stream_on, stream_free, true};
 
 void
 rva_stream_begin(struct reeve_stream *s, struct reeve_conn *c, bool inbound)

@@ -113,6 +113,7 @@ rva_custom_transport(struct rv_transport **t, struct rv_arena *ar, const reeve_t
 
 	REEVE_REQUIRE(c != NULL, REEVE_ENOMEM);
 	c->t.ops = &custom_ops;
+	c->t.foreign = 1;
 	c->u = *u;
 	c->arena = ar;
 	*t = &c->t;

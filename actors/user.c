@@ -52,7 +52,7 @@ user_free(struct rva_actor *actor)
 	rv_free(a->arena, a, sizeof(*a));
 }
 
-static const struct rva_actor_ops user_ops = {user_on, user_free};
+static const struct rva_actor_ops user_ops = {user_on, user_free, false};
 
 int
 reeve_actor_spawn(

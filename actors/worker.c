@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "actors/connection.h"
+#include "actors/op.h"
 #include "actors/runtime.h"
 #include "lib/alloc.h"
 #include "lib/clock.h"
@@ -59,6 +60,7 @@ rva_worker_init(struct rva_worker *w, reeve_rt_t *rt, unsigned index)
 	w->now = rv_clock_us();
 	rva_wheel_init(&w->wheel, w->now);
 	w->wake_source.ready = woken;
+	rva_op_clerk_init(&w->clerk, w);
 	w->pool = rv_pool_create(rt->arena);
 	if (w->pool == NULL)
 		return REEVE_ENOMEM;
@@ -129,6 +131,7 @@ take_inbox(struct rva_worker *w)
 static unsigned
 run_turns(struct rva_worker *w)
 {
+	struct rvq_link *kept = NULL, **kept_tail = &kept;
 	uint64_t handled = 0;
 	unsigned turns = 0;
 
@@ -139,8 +142,19 @@ run_turns(struct rva_worker *w)
 		if (w->run_head == NULL)
 			w->run_tail = &w->run_head;
 		turns++;
-		if (rva_actor_turn(a, TURN_BUDGET, &handled))
+		if (w->lent && (!a->ops->lend || (a->dead && a->watched))) {
+			a->link.next = NULL;
+			*kept_tail = &a->link;
+			kept_tail = &a->link.next;
+		} else if (rva_actor_turn(a, TURN_BUDGET, &handled)) {
 			rva_run_push(w, a);
+		}
+	}
+	if (kept != NULL) { /* first, in their order, when the worker has its turn back */
+		*kept_tail = w->run_head;
+		if (w->run_head == NULL)
+			w->run_tail = kept_tail;
+		w->run_head = kept;
 	}
 	rvq_counter_add(&w->messages, handled);
 	return turns;
@@ -186,24 +200,37 @@ rva_worker_busy(const struct rva_worker *w)
 	    !rvq_stack_empty(&w->inbox);
 }
 
+static unsigned
+look(struct rva_worker *w)
+{
+	struct rva_events events;
+	unsigned n = rva_poller_wait(&w->poller, &events, w->now, 0);
+
+	rva_poller_tell(&events);
+	return n;
+}
+
 /* Sleep in the poller until something happens, a timer is due or the deadline has come.  A thread of ours that has
  * slept for TRIM_US after work wakes once more, to trim its pool. */
 static unsigned
 park(struct rva_worker *w, uint64_t deadline)
 {
 	uint64_t timer = rva_wheel_next(&w->wheel), until = timer < deadline ? timer : deadline;
+	struct rva_events events;
+	uint64_t now = w->now; /* armed, a borrower may set it */
 	bool trim = w->warm && until > w->now + TRIM_US;
 	unsigned n = 0;
 
 	if (trim)
 		until = w->now + TRIM_US;
-
+	w->sleep_until = until;
 	rvq_waker_arm(&w->waker);
 	if (rvq_stack_empty(&w->inbox) && rvq_cell32_get(&w->stop) == 0)
-		n = rva_poller_wait(&w->poller, w->now, until);
+		n = rva_poller_wait(&w->poller, &events, now, until);
 	else
-		n = rva_poller_wait(&w->poller, w->now, 0);
+		n = rva_poller_wait(&w->poller, &events, now, 0);
 	rvq_waker_disarm(&w->waker);
+	rva_poller_tell(&events);
 	if (n > 0) {
 		w->warm = !w->rt->external;
 	} else if (trim && rv_clock_us() >= until) {
@@ -211,6 +238,19 @@ park(struct rva_worker *w, uint64_t deadline)
 		w->warm = false;
 	}
 	return n;
+}
+
+unsigned
+rva_worker_work(struct rva_worker *w)
+{
+	unsigned done;
+
+	take_inbox(w);
+	if (w->lent && rvq_gauge_get(&w->custom) != 0) /* one may be among what was taken */
+		return 0;
+	done = read_connections(w);
+	done += run_turns(w);
+	return done + flush_connections(w);
 }
 
 unsigned
@@ -222,7 +262,7 @@ rva_worker_pass(struct rva_worker *w, uint64_t deadline)
 	take_inbox(w);
 	/* What came before a timer is due counts before it, however long this thread was held up. */
 	if (!w->polled && rva_wheel_next(&w->wheel) <= w->now)
-		(void)rva_poller_wait(&w->poller, w->now, 0);
+		(void)look(w);
 	io = done = read_connections(w);
 	done += run_turns(w);
 	done += flush_connections(w);
@@ -232,7 +272,7 @@ rva_worker_pass(struct rva_worker *w, uint64_t deadline)
 	if (!rva_worker_busy(w))
 		done += park(w, done > 0 && w->rt->external ? 0 : deadline);
 	else if (io > 0 || rvq_counter_get(&w->loops) % POLL_EVERY == 0)
-		done += rva_poller_wait(&w->poller, w->now, 0);
+		done += look(w);
 	else
 		w->polled = false;
 	return done;

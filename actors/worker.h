@@ -33,6 +33,8 @@ struct rva_worker {
 	struct rvq_gauge connections; /* and attempts to make one */
 	struct rvq_gauge listeners;
 	struct rvq_gauge wakes;
+	struct rvq_cell32 shy;   /* waits that do not lead: lend.c */
+	struct rvq_gauge custom; /* connections over transports of the application */
 	/* owner */
 	struct rvq_link *run_head __attribute__((aligned(64)));
 	struct rvq_link **run_tail;
@@ -48,8 +50,12 @@ struct rva_worker {
 	struct rva_source
 	    timer_source; /* external mode: timers make the poller's descriptor readable */
 	int timer_fd;
-	bool polled; /* since the pass before began its wait */
-	bool warm;   /* ran something since the pool was last trimmed */
+	uint64_t sleep_until; /* us: when the poller's wait ends by itself */
+	bool lent;            /* a thread of the application runs the turn: lend.c */
+	unsigned bounced;     /* completions on their way to clerk, which others may not overtake */
+	struct rva_actor clerk; /* calls back what a thread of the application completed */
+	bool polled;            /* since the pass before began its wait */
+	bool warm;              /* ran something since the pool was last trimmed */
 	struct rvq_counter messages, loops;
 };
 
@@ -62,6 +68,8 @@ void rva_worker_fini(struct rva_worker *w);
 void *rva_worker_main(void *w);
 /* One pass; waits at most until deadline (us) when there is nothing to do.  Returns turns and events run. */
 unsigned rva_worker_pass(struct rva_worker *w, uint64_t deadline);
+/* What a pass does but timers and the poller: what others posted, reads, at most as many turns as a pass has, writes. */
+unsigned rva_worker_work(struct rva_worker *w);
 /* Would a pass run something without waiting? */
 bool rva_worker_busy(const struct rva_worker *w);
 

@@ -378,7 +378,7 @@ here(struct rva_actor *a, struct rvq_node *n)
 static double
 run_turns(void *arg)
 {
-	static const struct rva_actor_ops ops = {here, NULL};
+	static const struct rva_actor_ops ops = {here, NULL, true};
 	static struct rva_msg messages[64];
 	unsigned depth = *(unsigned *)arg, n = (options.quick ? 100000 : 400000) / depth, i, k;
 	struct rva_actor a;

@@ -91,7 +91,7 @@ rvq_waker_init(struct rvq_waker *w)
 	if (fd == -1)
 		return REEVE_ESYS_BASE - errno;
 	w->fd = fd;
-	rvq_store_rlx(&w->park.word, UINT32_C(0));
+	rvq_store_rlx(&w->loan.word, RVQ_LOAN_AWAKE);
 	return 0;
 }
 
@@ -109,22 +109,97 @@ rvq_waker_fini(struct rvq_waker *w)
 void
 rvq_waker_arm(struct rvq_waker *w)
 {
-	(void)rvq_park_arm(&w->park);
+	rvq_loan_sleep(&w->loan);
+}
+
+/* The kernel's view of the word. */
+static uint32_t *
+loan_word(struct rvq_waker *w)
+{
+	return (uint32_t *)(void *)&w->loan.word;
+}
+
+static void
+ring(struct rvq_waker *w)
+{
+	uint64_t one = 1;
+	ssize_t n = write(w->fd, &one, sizeof(one));
+
+	(void)n; /* the only failure is a counter at its maximum, after 2^64 wakes */
 }
 
 void
 rvq_waker_disarm(struct rvq_waker *w)
 {
-	(void)rvq_park_disarm(&w->park);
+	while (!rvq_loan_back(&w->loan)) {
+		ring(w); /* it may be a leader that has it */
+		while (rvq_load_acq(&w->loan.word) == RVQ_LOAN_WANTED)
+			(void)syscall(SYS_futex, loan_word(w), FUTEX_WAIT_PRIVATE, RVQ_LOAN_WANTED,
+			    NULL, NULL, 0);
+	}
 }
 
 bool
 rvq_waker_wake(struct rvq_waker *w)
 {
-	uint64_t one = 1;
-
-	if (!rvq_park_claim(&w->park))
+	if (rvq_loan_claim(&w->loan, RVQ_LOAN_AWAKE) == RVQ_CLAIM_NONE)
 		return false;
-	/* The only failure is a counter at its maximum, after 2^64 wakes. */
-	return write(w->fd, &one, sizeof(one)) != 0;
+	ring(w);
+	return true;
+}
+
+bool
+rvq_waker_borrow(struct rvq_waker *w)
+{
+	enum rvq_claim claim = rvq_loan_claim(&w->loan, RVQ_LOAN_LENT);
+
+	if (claim == RVQ_CLAIM_LEADER)
+		ring(w);
+	return claim == RVQ_CLAIM_MINE;
+}
+
+void
+rvq_waker_poke(struct rvq_waker *w)
+{
+	uint32_t word = RVQ_LOAN_LED;
+
+	rvq_fence_sc(); /* pairs with rvq_loan_lead */
+	if (rvq_load_rlx(&w->loan.word) == word && rvq_cas_ar(&w->loan.word, &word, RVQ_LOAN_LENT))
+		ring(w);
+}
+
+bool
+rvq_waker_lead(struct rvq_waker *w)
+{
+	return rvq_loan_lead(&w->loan);
+}
+
+bool
+rvq_waker_led(struct rvq_waker *w)
+{
+	return rvq_loan_led(&w->loan);
+}
+
+static void
+unblock(struct rvq_waker *w)
+{
+	(void)syscall(SYS_futex, loan_word(w), FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+bool
+rvq_waker_give(struct rvq_waker *w)
+{
+	if (rvq_loan_give(&w->loan))
+		return true;
+	unblock(w);
+	return false;
+}
+
+void
+rvq_waker_hand(struct rvq_waker *w)
+{
+	if (rvq_loan_hand(&w->loan))
+		ring(w);
+	else
+		unblock(w);
 }

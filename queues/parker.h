@@ -10,6 +10,7 @@
 #ifndef REEVE_QUEUES_PARKER_H
 #define REEVE_QUEUES_PARKER_H
 
+#include "queues/loan.h"
 #include "queues/park.h"
 
 #define RVQ_FOREVER UINT64_MAX
@@ -21,7 +22,7 @@ struct rvq_parker {
 
 /* The word of one worker, which sleeps in epoll_wait with fd among its descriptors. */
 struct rvq_waker {
-	struct rvq_park park;
+	struct rvq_loan loan;
 	int fd; /* immutable: eventfd, non-blocking, close-on-exec */
 };
 
@@ -55,11 +56,25 @@ void rvq_waker_fini(struct rvq_waker *w);
  * sleep. */
 void rvq_waker_arm(struct rvq_waker *w);
 
-/* The worker, back from epoll_wait or not gone there. */
+/* The worker, back from epoll_wait or not gone there: waits while its turn is lent. */
 void rvq_waker_disarm(struct rvq_waker *w);
 
 /* Any thread, after publishing: an edge on fd if the worker is armed.  True: it was.  The worker watches
  * edges (EPOLLET) and need not read fd. */
 bool rvq_waker_wake(struct rvq_waker *w);
+
+/* Any thread, after publishing: true: the worker is armed and the caller has its turn now, until one of the next two. */
+bool rvq_waker_borrow(struct rvq_waker *w);
+/* The borrower has left nothing undone.  True: look at what others publish once more; false: the worker is awake. */
+bool rvq_waker_give(struct rvq_waker *w);
+/* The borrower leaves something to the worker, and wakes it. */
+void rvq_waker_hand(struct rvq_waker *w);
+/* The borrower is about to sleep in epoll_wait as the worker does: true: look at what others publish once more, and then
+ * sleep; false: hand the turn over. */
+bool rvq_waker_lead(struct rvq_waker *w);
+/* It is back.  False: hand the turn over. */
+bool rvq_waker_led(struct rvq_waker *w);
+/* Any thread, after publishing what a leader waits for: an edge if there is one. */
+void rvq_waker_poke(struct rvq_waker *w);
 
 #endif

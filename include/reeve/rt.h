@@ -32,7 +32,8 @@ enum reeve_log_level {
 	REEVE_LOG_TRACE = 5
 };
 
-/* One log record.  id is stable ("REEVE-CONN-0003"), text a line without newline; both valid for the call. */
+/* One log record.  id is stable ("REEVE-CONN-0003"), text a line without newline; both valid for the call.  Called by workers,
+ * and by threads that are inside a call of the library. */
 typedef void (*reeve_log_fn)(void *ctx, int level, const char *id, const char *text);
 
 #define REEVE_RT_EXTERNAL 0x1u /* no threads: the application calls reeve_rt_run */

@@ -225,6 +225,7 @@ rv_fd_transport(struct rv_transport **t, struct rv_arena *ar, int fd)
 		rv_free(ar, f, sizeof(*f));
 		return rc;
 	}
+	f->t.foreign = type < 0; /* writing may raise SIGPIPE at the thread that does it */
 	if (type >= 0 && sock_opt(fd, SOL_SOCKET, SO_PROTOCOL) == IPPROTO_TCP)
 		rv_fd_tune_tcp(fd);
 	*t = &f->t;

@@ -37,6 +37,7 @@ struct rv_transport_ops {
 struct rv_transport {
 	const struct rv_transport_ops *ops;
 	int short_is_drained;
+	int foreign; /* only workers may call it: it is the application's, or it may raise a signal */
 };
 
 /* A transport over a connected stream socket, which it owns from now on: sets O_NONBLOCK,

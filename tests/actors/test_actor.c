@@ -37,7 +37,7 @@ probe_free(struct rva_actor *a)
 	rva_container(a, struct probe, a)->freed++;
 }
 
-static const struct rva_actor_ops ops = {probe_on, probe_free};
+static const struct rva_actor_ops ops = {probe_on, probe_free, true};
 static struct probe p;
 
 /* Its worker exists but nobody runs it: a turn is taken by hand. */

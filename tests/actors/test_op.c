@@ -32,7 +32,7 @@ server_on(struct rva_actor *a, struct rvq_node *n)
 	}
 }
 
-static const struct rva_actor_ops ops = {server_on, NULL};
+static const struct rva_actor_ops ops = {server_on, NULL, true};
 static struct server server;
 
 static void

@@ -289,6 +289,94 @@ START_TEST(disarmed_waker_is_not_woken)
 }
 END_TEST
 
+START_TEST(a_lent_turn_is_nobodys_until_it_is_given_back)
+{
+	struct rvq_waker w;
+
+	ck_assert_int_eq(rvq_waker_init(&w), 0);
+	ck_assert(!rvq_waker_borrow(&w)); /* awake */
+	rvq_waker_arm(&w);
+	ck_assert(rvq_waker_borrow(&w));
+	ck_assert(!rvq_waker_borrow(&w));
+	ck_assert(!rvq_waker_wake(&w)); /* the borrower looks before it goes */
+	ck_assert(!readable(&w, 0));
+	ck_assert(rvq_waker_give(&w));
+	ck_assert(rvq_waker_borrow(&w));
+	rvq_waker_hand(&w); /* the worker is woken */
+	ck_assert(readable(&w, 0));
+	ck_assert(!rvq_waker_borrow(&w));
+	rvq_waker_disarm(&w);
+	rvq_waker_fini(&w);
+}
+END_TEST
+
+START_TEST(a_leader_is_rung_for)
+{
+	struct rvq_waker w;
+
+	ck_assert_int_eq(rvq_waker_init(&w), 0);
+	rvq_waker_arm(&w);
+	for (int how = 0; how < 3; how++) {
+		ck_assert(rvq_waker_borrow(&w));
+		ck_assert(rvq_waker_lead(&w));
+		if (how == 0)
+			ck_assert(rvq_waker_wake(&w));
+		else if (how == 1)
+			ck_assert(!rvq_waker_borrow(&w));
+		else
+			rvq_waker_poke(&w);
+		ck_assert(readable(&w, 0));
+		drain(&w);
+		ck_assert(!rvq_waker_wake(&w));
+		ck_assert(rvq_waker_led(&w));
+		ck_assert(rvq_waker_lead(&w)); /* nothing came: sleeps on */
+		ck_assert(rvq_waker_led(&w));
+		ck_assert(rvq_waker_give(&w));
+	}
+	rvq_waker_poke(&w); /* nobody leads */
+	ck_assert(!readable(&w, 0));
+	rvq_waker_fini(&w);
+}
+END_TEST
+
+static void *
+come_back(void *arg)
+{
+	rvq_waker_disarm(arg);
+	return NULL;
+}
+
+static void
+back_to_work(bool leads)
+{
+	struct rvq_waker w;
+	pthread_t th;
+
+	ck_assert_int_eq(rvq_waker_init(&w), 0);
+	rvq_waker_arm(&w);
+	ck_assert(rvq_waker_borrow(&w));
+	if (leads)
+		ck_assert(rvq_waker_lead(&w));
+	ck_assert_int_eq(pthread_create(&th, NULL, come_back, &w), 0);
+	ck_assert(readable(&w, 5000)); /* it rings, for it may be a leader that has the turn */
+	if (leads) {
+		ck_assert(!rvq_waker_led(&w));
+		rvq_waker_hand(&w);
+	} else {
+		ck_assert(!rvq_waker_give(&w));
+	}
+	ck_assert_int_eq(pthread_join(th, NULL), 0);
+	ck_assert(!rvq_waker_borrow(&w));
+	rvq_waker_fini(&w);
+}
+
+START_TEST(a_worker_that_is_back_gets_its_turn)
+{
+	back_to_work(false);
+	back_to_work(true);
+}
+END_TEST
+
 START_TEST(waker_without_descriptors_says_why)
 {
 	struct rlimit usual, none;
@@ -372,8 +460,9 @@ main(void)
 	    wake_holds_though_another_thread_arms_after_it, disarm_leaves_another_thread_armed,
 	    signals_do_not_end_a_wait, every_sleeper_on_a_word_gets_every_wake,
 	    waker_makes_its_descriptor_readable_once_per_arming, every_wake_is_an_edge,
-	    disarmed_waker_is_not_woken, waker_without_descriptors_says_why,
-	    two_workers_never_lose_a_wake};
+	    disarmed_waker_is_not_woken, a_lent_turn_is_nobodys_until_it_is_given_back,
+	    a_leader_is_rung_for, a_worker_that_is_back_gets_its_turn,
+	    waker_without_descriptors_says_why, two_workers_never_lose_a_wake};
 
 	return rvt_run("parker", tests, sizeof(tests) / sizeof(tests[0]));
 }
