@@ -50,6 +50,7 @@ struct rvn_dial {
 	int rc;         /* the worst of the attempts; then the outcome */
 	const char *id; /* of the reason */
 	bool won, met;  /* the connection is in the table; it was one too many */
+	bool served;    /* by a connection of the peer's own */
 	uint64_t next_at;
 	struct rva_oplist waiters;
 	struct rva_timer timer;
@@ -221,17 +222,19 @@ rearm(struct rvn_dial *d, uint64_t at, bool more)
 static int
 outcome(struct rvn_dial *d, bool connected, uint64_t now)
 {
+	bool wanted = d->nwait > 0 || (d->peer != NULL && d->peer->opens != NULL);
+
 	if (d->won || d->met)
 		return 0;
 	if (rvn_closing(d->node))
 		return REEVE_ECLOSED;
-	if (connected)
-		return d->running == 0 ? 0 : 1;
+	if (connected || (d->served && !wanted))
+		return connected && d->running > 0 && now < d->deadline ? 1 : 0;
 	if (now >= d->deadline)
 		return d->rc == REEVE_EIDENTITY ? REEVE_EIDENTITY : REEVE_ETIMEDOUT;
 	if (d->running == 0 && d->started == d->naddrs)
 		return d->rc;
-	return d->nwait == 0 && (d->peer == NULL || d->peer->opens == NULL) ? REEVE_ECANCELED : 1;
+	return wanted ? 1 : REEVE_ECANCELED;
 }
 
 static void
@@ -264,8 +267,10 @@ look(struct rvn_dial *d)
 	at = next < at ? next : at;
 	rvn_unlock(n);
 	rvn_open_fail_list(late, REEVE_ETIMEDOUT);
-	if (connected)
+	if (connected) {
+		d->served = true;
 		rva_oplist_fail(&d->waiters, 0);
+	}
 	if (d->started < naddrs && (d->running == 0 || now >= d->next_at)) {
 		d->next_at = now + HEAD_START_US;
 		start_attempt(d);

@@ -11,7 +11,10 @@
 #define PROTOCOL "/reeve/interop/1"
 #define AGREE_MS 10000
 
-/* An Ed25519 key that the others take for one, and the id that follows from it. */
+/* An Ed25519 key, the secret that it follows from, and its id: those of libp2p's specification of TLS. */
+static const uint8_t own_seed[32] = {0x7e, 0x08, 0x30, 0x61, 0x7c, 0x4a, 0x7d, 0xe8, 0x39, 0x25,
+    0xdf, 0xb2, 0x69, 0x45, 0x56, 0xb1, 0x29, 0x36, 0xc4, 0x77, 0xa0, 0xe1, 0xfe, 0xb2, 0xe1, 0x48,
+    0xec, 0x9d, 0xa6, 0x0f, 0xee, 0x7d};
 static const uint8_t own_key[32] = {0x1e, 0xd1, 0xe8, 0xfa, 0xe2, 0xc4, 0xa1, 0x44, 0xb8, 0xbe,
     0x8f, 0xd4, 0xb4, 0x7b, 0xf3, 0xd3, 0xb3, 0x4b, 0x87, 0x1c, 0x3c, 0xac, 0xf6, 0x01, 0x0f, 0x0e,
     0x42, 0xd4, 0x74, 0xfc, 0xe2, 0x7e};
@@ -40,21 +43,46 @@ muxers(const char *names)
 	}
 }
 
+/* "none", "plaintext", "noise", or the name on the wire of the last two. */
+static void
+security(const char *name)
+{
+	reeve_key_t *key;
+	int rc;
+
+	up.key = NULL;
+	if (strcmp(name, "none") == 0) {
+		up.security = REEVE_SECURITY_NONE;
+	} else if (strcmp(name, "noise") == 0 || strcmp(name, "/noise") == 0) {
+		rc = reeve_key_from_seed(&key, own_seed);
+		if (rc == REEVE_ENOTSUP)
+			peer_absent("built without Noise");
+		peer_must(rc, "key");
+		up.security = REEVE_NOISE;
+		up.identity = key; /* to the end of the process */
+	} else {
+		peer_check(strcmp(name, "plaintext") == 0 || strcmp(name, "/plaintext/2.0.0") == 0,
+		    "--security knows none, plaintext and noise");
+		up.security = REEVE_PLAINTEXT;
+		up.key = own_key;
+	}
+}
+
 int
 peer_upgrade_flag(struct peer_options *o, const char *name)
 {
 	if (strcmp(name, "--upgrade") == 0)
 		upgrades = 1;
 	else if (strcmp(name, "--no-security") == 0)
-		up.security = REEVE_SECURITY_NONE;
+		security("none");
+	else if (strcmp(name, "--noise") == 0)
+		security("noise");
 	else if (strcmp(name, "--negotiate") == 0)
 		negotiates = 1;
 	else if (strcmp(name, "--lazy") == 0)
 		lazy = 1;
 	else
 		return 0;
-	if (up.security == REEVE_SECURITY_NONE)
-		up.key = NULL;
 	o->cfg.upgrade = upgrades ? &up : NULL;
 	return 1;
 }
@@ -66,6 +94,8 @@ peer_upgrade_option(const char *name, const char *value)
 		muxers(value);
 	else if (strcmp(name, "--expect") == 0)
 		up.expect = value;
+	else if (strcmp(name, "--security") == 0)
+		security(value);
 	else
 		return 0;
 	return 1;

@@ -115,15 +115,16 @@ void rvt_stranger_accept(struct rvt_stranger *s);
 int rvt_stranger_dial(struct rvt_stranger *s, reeve_rt_t *rt, const char *addr);
 void rvt_stranger_end(struct rvt_stranger *s);
 
-/* A TCP address where connections come into being and nothing is ever said; full: not even that, connects stay
- * unanswered. */
+/* A TCP address where it is quiet: connections come into being and nothing is said; not even that, connects stay
+ * unanswered; connects are refused. */
+enum rvt_quiet { RVT_MUTE, RVT_DEAF, RVT_NOBODY };
 struct rvt_silent {
 	int fd, filler[8];
 	char addr[64];
 };
-void rvt_silent_start(struct rvt_silent *s, bool full);
+void rvt_silent_start(struct rvt_silent *s, enum rvt_quiet how);
 void rvt_silent_end(struct rvt_silent *s);
-/* A TCP address where nobody is. */
+/* An address where nobody can be. */
 void rvt_nobody(char addr[64]);
 
 #endif

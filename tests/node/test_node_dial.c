@@ -77,15 +77,14 @@ END_TEST
 
 START_TEST(nobody_there_and_nobody_who_speaks)
 {
-	struct rvt_silent deaf, mute;
-	char nobody[64];
+	struct rvt_silent deaf, mute, nobody;
 	uint64_t begin;
 
-	rvt_silent_start(&deaf, true);
-	rvt_silent_start(&mute, false);
-	rvt_nobody(nobody);
+	rvt_silent_start(&deaf, RVT_DEAF);
+	rvt_silent_start(&mute, RVT_MUTE);
+	rvt_silent_start(&nobody, RVT_NOBODY);
 	rvt_net_start(&t, &tcp);
-	ck_assert_int_eq(dial(NULL, nobody, 5000), REEVE_EDIAL);
+	ck_assert_int_eq(dial(NULL, nobody.addr, 5000), REEVE_EDIAL);
 	begin = rvt_ms();
 	ck_assert_int_eq(dial(NULL, deaf.addr, 100), REEVE_ETIMEDOUT);
 	ck_assert_int_eq(dial(t.node[1].id, mute.addr, 100), REEVE_ETIMEDOUT);
@@ -93,6 +92,7 @@ START_TEST(nobody_there_and_nobody_who_speaks)
 	RVT_UNTIL(rvt_net_events(&t.node[0], REEVE_PEER_DIAL_FAILED) == 3);
 	RVT_UNTIL(rvt_net_stats(&t, 0).dials == 0);
 	rvt_net_end(&t);
+	rvt_silent_end(&nobody);
 	rvt_silent_end(&deaf);
 	rvt_silent_end(&mute);
 }
@@ -101,20 +101,19 @@ END_TEST
 /* A good address, behind ones where nothing happens and where nobody is. */
 START_TEST(one_good_address_among_bad_ones_is_found)
 {
-	struct rvt_silent deaf, mute;
-	char nobody[64];
+	struct rvt_silent deaf, mute, nobody;
 	uint64_t begin, first;
 	int rc;
 
-	rvt_silent_start(&deaf, true);
-	rvt_silent_start(&mute, false);
-	rvt_nobody(nobody);
+	rvt_silent_start(&deaf, RVT_DEAF);
+	rvt_silent_start(&mute, RVT_MUTE);
+	rvt_silent_start(&nobody, RVT_NOBODY);
 	rvt_net_start(&t, &tcp);
 	rc = reeve_node_add_address(t.node[0].n, t.node[1].id, deaf.addr);
 	ck_assert_int_eq(rc, 0);
 	rc = reeve_node_add_address(t.node[0].n, t.node[1].id, mute.addr);
 	ck_assert_int_eq(rc, 0);
-	rc = reeve_node_add_address(t.node[0].n, t.node[1].id, nobody);
+	rc = reeve_node_add_address(t.node[0].n, t.node[1].id, nobody.addr);
 	ck_assert_int_eq(rc, 0);
 	rvt_net_introduce(&t, 0, 1);
 	begin = rvt_ms();
@@ -130,6 +129,7 @@ START_TEST(one_good_address_among_bad_ones_is_found)
 	ck_assert_int_eq(dial(t.node[1].id, NULL, 5000), 0);
 	ck_assert_uint_lt(rvt_ms() - begin, (uint64_t)rvt_slow(200));
 	rvt_net_end(&t);
+	rvt_silent_end(&nobody);
 	rvt_silent_end(&deaf);
 	rvt_silent_end(&mute);
 }
@@ -141,7 +141,7 @@ START_TEST(dials_to_one_peer_join_and_a_better_address_helps_all)
 	struct rvt_done d[8];
 	int rc;
 
-	rvt_silent_start(&mute, false);
+	rvt_silent_start(&mute, RVT_MUTE);
 	rvt_net_start(&t, &tcp);
 	rc = reeve_node_add_address(t.node[0].n, t.node[1].id, mute.addr);
 	ck_assert_int_eq(rc, 0);
@@ -164,7 +164,7 @@ START_TEST(dials_end_when_nobody_waits_any_more)
 	struct rvt_silent mute;
 	struct rvt_done d[3];
 
-	rvt_silent_start(&mute, false);
+	rvt_silent_start(&mute, RVT_MUTE);
 	rvt_net_start(&t, &tcp);
 	for (int i = 0; i < 3; i++) {
 		rvt_done_init(&d[i], i == 1 ? 50 : -1);
@@ -219,6 +219,31 @@ START_TEST(two_nodes_that_dial_each_other_at_once_are_connected)
 }
 END_TEST
 
+/* A dial that hangs is answered by the connection that the peer makes, and is gone at its own deadline. */
+START_TEST(a_peer_that_dials_us_answers_a_dial)
+{
+	struct rvt_net_cfg cfg = {.via = RVT_TCP, .node = {.dial_ms = 300}};
+	struct rvt_silent deaf;
+	struct rvt_done d;
+
+	rvt_silent_start(&deaf, RVT_DEAF);
+	rvt_net_start(&t, &cfg);
+	rvt_done_init(&d, -1);
+	reeve_node_dial_async(t.node[0].n, t.node[1].id, deaf.addr, &d.op);
+	RVT_UNTIL(rvt_net_stats(&t, 0).dials == 1);
+	rvt_net_connect(&t, 1, 0);
+	ck_assert_int_eq(rvt_done_wait(&d), 0);
+	if (_i == 1) { /* the connection ends before the attempt */
+		ck_assert_int_eq(reeve_node_disconnect(t.node[1].n, t.node[0].id), 0);
+		RVT_UNTIL(rvt_net_stats(&t, 0).conns == 0);
+	}
+	RVT_UNTIL(rvt_net_stats(&t, 0).dials == 0);
+	ck_assert_uint_eq(rvt_net_events(&t.node[0], REEVE_PEER_DIAL_FAILED), 0);
+	rvt_net_end(&t);
+	rvt_silent_end(&deaf);
+}
+END_TEST
+
 START_TEST(a_peer_that_comes_back_as_somebody_else_is_told_apart)
 {
 	struct rvt_net_cfg cfg = {.via = RVT_TCP};
@@ -242,18 +267,19 @@ START_TEST(the_address_book_keeps_those_used_last_and_the_connected)
 {
 	struct rvt_net_cfg cfg = {.via = RVT_TCP, .node = {.max_peers = 10}};
 	struct rvt_stranger s;
-	char id[100][REEVE_PEER_TEXT], addr[64];
+	struct rvt_silent nobody;
+	char id[100][REEVE_PEER_TEXT];
 	int rc;
 
 	rvt_net_start(&t, &cfg);
 	rvt_net_introduce(&t, 0, 1);
 	rvt_net_connect(&t, 0, 1);
-	rvt_nobody(addr);
+	rvt_silent_start(&nobody, RVT_NOBODY);
 	for (unsigned i = 0; i < 100; i++) {
 		rvt_stranger_start(&s, t.node[1].rt, 100 + i);
 		memcpy(id[i], s.id, sizeof(s.id));
 		rvt_stranger_end(&s);
-		ck_assert_int_eq(reeve_node_add_address(t.node[0].n, id[i], addr), 0);
+		ck_assert_int_eq(reeve_node_add_address(t.node[0].n, id[i], nobody.addr), 0);
 	}
 	for (unsigned i = 0; i < 100; i++) {
 		rc = dial(id[i], NULL, 5000);
@@ -262,17 +288,16 @@ START_TEST(the_address_book_keeps_those_used_last_and_the_connected)
 	ck_assert_int_eq(reeve_node_disconnect(t.node[0].n, t.node[1].id), 0);
 	RVT_UNTIL(rvt_net_stats(&t, 0).conns == 0);
 	ck_assert_int_eq(dial(t.node[1].id, NULL, 5000), 0);
+	rvt_silent_end(&nobody);
 	rvt_net_end(&t);
 }
 END_TEST
 
 START_TEST(at_most_eight_addresses_of_a_peer_are_kept)
 {
-	struct rvt_silent mute;
 	char addr[64];
 	int rc;
 
-	rvt_silent_start(&mute, false);
 	rvt_net_start(&t, &tcp);
 	for (unsigned i = 0; i < 20; i++) {
 		snprintf(addr, sizeof(addr), "mem://nobody-%u", i);
@@ -283,7 +308,6 @@ START_TEST(at_most_eight_addresses_of_a_peer_are_kept)
 	rvt_net_introduce(&t, 0, 1);
 	ck_assert_int_eq(dial(t.node[1].id, NULL, 5000), 0);
 	rvt_net_end(&t);
-	rvt_silent_end(&mute);
 }
 END_TEST
 
@@ -293,6 +317,7 @@ RVT_MAIN_TABLE("node_dial", {&whoever_answers_is_named, 0}, {&what_is_wrong_is_t
     {&dials_to_one_peer_join_and_a_better_address_helps_all, 0},
     {&dials_end_when_nobody_waits_any_more, 0},
     {&two_nodes_that_dial_each_other_at_once_are_connected, 2},
+    {&a_peer_that_dials_us_answers_a_dial, 2},
     {&a_peer_that_comes_back_as_somebody_else_is_told_apart, 0},
     {&the_address_book_keeps_those_used_last_and_the_connected, 0},
     {&at_most_eight_addresses_of_a_peer_are_kept, 0})

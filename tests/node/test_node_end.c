@@ -187,12 +187,10 @@ START_TEST(a_node_without_descriptors_listens_on)
 {
 	struct rvt_net_cfg cfg = {.via = RVT_TCP};
 	struct rlimit before, none;
-	struct rvt_silent s;
 	uint64_t cpu;
 	int rc;
 
 	rvt_net_start(&t, &cfg);
-	rvt_nobody(s.addr);
 	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
 	none = before;
 	none.rlim_cur = (rlim_t)dup(0) + 1; /* one is free: for the dialer */
@@ -239,7 +237,7 @@ START_TEST(a_destroyed_node_was_closed)
 	struct rvt_silent mute;
 	struct rvt_done d;
 
-	rvt_silent_start(&mute, false);
+	rvt_silent_start(&mute, RVT_MUTE);
 	rvt_net_start(&t, &cfg);
 	rvt_net_connect(&t, 0, 1);
 	rvt_done_init(&d, -1);
@@ -265,7 +263,7 @@ START_TEST(a_runtime_that_ends_first)
 	struct rvt_done d;
 	reeve_rt_t *rt;
 
-	rvt_silent_start(&mute, false);
+	rvt_silent_start(&mute, RVT_MUTE);
 	rvt_net_start(&t, &cfg);
 	rt = t.node[0].rt;
 	rvt_net_connect(&t, 0, 1);

@@ -111,7 +111,7 @@ START_TEST(silence_at_every_step_ends_at_the_deadline)
 	conn.max_unacked = 1;
 	cfg.conn = &conn;
 	rvt_net_start(&t, &cfg);
-	rvt_silent_start(&mute, _i == 0);
+	rvt_silent_start(&mute, _i == 0 ? RVT_DEAF : RVT_MUTE);
 	rvt_stranger_start(&s, t.node[1].rt, 99);
 	ck_assert_int_eq(reeve_node_add_address(t.node[0].n, s.id, _i < 2 ? mute.addr : s.addr), 0);
 	if (_i >= 2) {
@@ -148,7 +148,7 @@ START_TEST(cancellation_at_every_step_ends_at_once)
 	conn.max_unacked = 1;
 	cfg.conn = &conn;
 	rvt_net_start(&t, &cfg);
-	rvt_silent_start(&mute, _i == 0);
+	rvt_silent_start(&mute, _i == 0 ? RVT_DEAF : RVT_MUTE);
 	rvt_stranger_start(&s, t.node[1].rt, 99);
 	ck_assert_int_eq(reeve_node_add_address(t.node[0].n, s.id, _i < 2 ? mute.addr : s.addr), 0);
 	if (_i >= 2) {
@@ -187,7 +187,7 @@ START_TEST(opens_that_wait_for_a_dial_all_fail_with_it)
 	struct rvt_silent mute;
 	unsigned i;
 
-	rvt_silent_start(&mute, false);
+	rvt_silent_start(&mute, RVT_MUTE);
 	rvt_net_start(&t, &tcp);
 	ck_assert_int_eq(reeve_node_add_address(t.node[0].n, t.node[1].id, mute.addr), 0);
 	for (i = 0; i < 20; i++) {

@@ -91,7 +91,7 @@ START_TEST(scenario_127_dials_to_one_peer_do_not_overwrite_each_other)
 	struct caller c[3];
 	struct rvt_done back;
 
-	rvt_silent_start(&hole, true);
+	rvt_silent_start(&hole, RVT_DEAF);
 	rvt_net_start(&t, &cfg);
 	ck_assert_int_eq(reeve_node_listen(t.node[1].n, "tcp://127.0.0.1:0"), 0);
 	ck_assert_int_gt(reeve_node_addr(t.node[1].n, 1, second, sizeof(second)), 0);

@@ -18,7 +18,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/sec"
-	"github.com/libp2p/go-libp2p/core/sec/insecure"
+	"github.com/libp2p/go-libp2p/p2p/security/insecure"
+	"github.com/libp2p/go-libp2p/p2p/security/noise"
 	multistream "github.com/multiformats/go-multistream"
 )
 
@@ -116,7 +117,7 @@ func choose(conn net.Conn, names []string, dials bool) (string, error) {
 	return name, err
 }
 
-// secure is the first step: plaintext, under a name that the other side may not have.
+// secure is the first step: noise, or plaintext under a name that the other side may not have.
 func secure(conn net.Conn, o options, dials bool) (sec.SecureConn, error) {
 	k, id, err := key()
 	if err != nil {
@@ -131,7 +132,12 @@ func secure(conn net.Conn, o options, dials bool) (sec.SecureConn, error) {
 	}
 	ctx, done := context.WithTimeout(context.Background(), allowedFor)
 	defer done()
-	transport := insecure.NewWithIdentity(plaintext, id, k)
+	var transport sec.SecureTransport = insecure.NewWithIdentity(plaintext, id, k)
+	if name == noise.ID {
+		if transport, err = noise.New(noise.ID, k, nil); err != nil {
+			return nil, err
+		}
+	}
 	if !dials {
 		return transport.SecureInbound(ctx, conn, "")
 	}

@@ -1,10 +1,10 @@
-//! The transport of a node: TCP, plaintext and a multiplexer, each agreed on by multistream-select.
+//! The transport of a node: TCP, plaintext or Noise, and a multiplexer, each agreed on by multistream-select.
 
 use crate::link::{Facts, Link};
 use crate::muxer::mplex_config;
 use crate::serve::{attend, Server};
 use crate::{Args, Cannot, Result};
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, Either};
 use futures::{AsyncRead, AsyncWrite, FutureExt, StreamExt};
 use libp2p_core::connection::Endpoint;
 use libp2p_core::multiaddr::{Multiaddr, Protocol};
@@ -24,6 +24,7 @@ use std::{error, io};
 
 const YAMUX: &str = "/yamux/1.0.0";
 const MPLEX: &str = "/mplex/6.7.0";
+const NOISE: &str = "/noise";
 
 /// What the command line says of a node.
 pub struct Options {
@@ -93,39 +94,72 @@ fn key() -> Keypair {
     Keypair::ed25519_from_bytes([7; 32]).expect("any 32 bytes are a key")
 }
 
-/// Plaintext, under a name that the other side may not have.
+/// Noise, or plaintext under a name that the other side may not have.
 #[derive(Clone)]
-struct Security {
-    name: &'static str,
-    plaintext: libp2p_plaintext::Config,
-}
+struct Security(&'static str);
 
 impl UpgradeInfo for Security {
     type Info = &'static str;
     type InfoIter = std::iter::Once<Self::Info>;
 
     fn protocol_info(&self) -> Self::InfoIter {
-        std::iter::once(self.name)
+        std::iter::once(self.0)
     }
 }
 
+type Secured<C> = Either<libp2p_noise::Output<C>, libp2p_plaintext::Output<C>>;
+
+fn noise() -> io::Result<libp2p_noise::Config> {
+    libp2p_noise::Config::new(&key()).map_err(io::Error::other)
+}
+
 impl<C: AsyncRead + AsyncWrite + Send + Unpin + 'static> InboundConnectionUpgrade<C> for Security {
-    type Output = <libp2p_plaintext::Config as InboundConnectionUpgrade<C>>::Output;
-    type Error = <libp2p_plaintext::Config as InboundConnectionUpgrade<C>>::Error;
-    type Future = <libp2p_plaintext::Config as InboundConnectionUpgrade<C>>::Future;
+    type Output = (PeerId, Secured<C>);
+    type Error = io::Error;
+    type Future = BoxFuture<'static, io::Result<Self::Output>>;
 
     fn upgrade_inbound(self, socket: C, name: Self::Info) -> Self::Future {
-        self.plaintext.upgrade_inbound(socket, name)
+        async move {
+            if name == NOISE {
+                let (id, io) = noise()?
+                    .upgrade_inbound(socket, name)
+                    .await
+                    .map_err(io::Error::other)?;
+                return Ok((id, Either::Left(io)));
+            }
+            let plaintext = libp2p_plaintext::Config::new(&key());
+            let (id, io) = plaintext
+                .upgrade_inbound(socket, name)
+                .await
+                .map_err(io::Error::other)?;
+            Ok((id, Either::Right(io)))
+        }
+        .boxed()
     }
 }
 
 impl<C: AsyncRead + AsyncWrite + Send + Unpin + 'static> OutboundConnectionUpgrade<C> for Security {
-    type Output = <libp2p_plaintext::Config as OutboundConnectionUpgrade<C>>::Output;
-    type Error = <libp2p_plaintext::Config as OutboundConnectionUpgrade<C>>::Error;
-    type Future = <libp2p_plaintext::Config as OutboundConnectionUpgrade<C>>::Future;
+    type Output = (PeerId, Secured<C>);
+    type Error = io::Error;
+    type Future = BoxFuture<'static, io::Result<Self::Output>>;
 
     fn upgrade_outbound(self, socket: C, name: Self::Info) -> Self::Future {
-        self.plaintext.upgrade_outbound(socket, name)
+        async move {
+            if name == NOISE {
+                let (id, io) = noise()?
+                    .upgrade_outbound(socket, name)
+                    .await
+                    .map_err(io::Error::other)?;
+                return Ok((id, Either::Left(io)));
+            }
+            let plaintext = libp2p_plaintext::Config::new(&key());
+            let (id, io) = plaintext
+                .upgrade_outbound(socket, name)
+                .await
+                .map_err(io::Error::other)?;
+            Ok((id, Either::Right(io)))
+        }
+        .boxed()
     }
 }
 
@@ -214,10 +248,7 @@ impl<C: AsyncRead + AsyncWrite + Send + Unpin + 'static> OutboundConnectionUpgra
 }
 
 fn transport(args: Args) -> Boxed<(PeerId, Named)> {
-    let security = Security {
-        name: args.node.security,
-        plaintext: libp2p_plaintext::Config::new(&key()),
-    };
+    let security = Security(args.node.security);
     let upgraded = libp2p_tcp::tokio::Transport::new(libp2p_tcp::Config::default())
         .upgrade(args.node.version())
         .authenticate(security)
