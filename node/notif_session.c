@@ -365,7 +365,7 @@ session_free(struct rva_actor *a)
 	rv_free(k->arena, k, sizeof(*k));
 }
 
-static const struct rva_actor_ops session_ops = {session_on, session_free};
+static const struct rva_actor_ops session_ops = {session_on, session_free, false};
 
 /* --- life --- */
 
