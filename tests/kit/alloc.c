@@ -22,14 +22,14 @@ static void *
 kit_alloc(void *ctx, size_t size, size_t align)
 {
 	struct rvt_alloc *t = ctx;
-	uint64_t call = rvq_gauge_add(&t->calls, 1);
+	uint64_t call = rvq_gauge_add(&t->calls, 1), fail = rvq_cell64_get(&t->fail);
 	size_t head = align > sizeof(struct mark) ? align : sizeof(struct mark);
 	struct mark *m;
 	void *base;
 
 	if (size == 0 || align < 16 || (align & (align - 1)) != 0)
 		abort();
-	if (t->fail_at != 0 && (call == t->fail_at || (t->fail_rest && call > t->fail_at)))
+	if (fail != 0 && (call == fail / 2 || (fail % 2 != 0 && call > fail / 2)))
 		return NULL;
 	if (posix_memalign(&base, align, head + size) != 0)
 		return NULL;
@@ -71,14 +71,15 @@ void
 rvt_alloc_fail(struct rvt_alloc *t, uint64_t nth, bool rest)
 {
 	rvq_gauge_sub(&t->calls, rvq_gauge_get(&t->calls));
-	t->fail_at = nth;
-	t->fail_rest = rest;
+	rvq_cell64_put(&t->fail, nth == 0 ? 0 : nth * 2 + rest);
 }
 
 bool
 rvt_alloc_failed(const struct rvt_alloc *t)
 {
-	return t->fail_at != 0 && rvq_gauge_get(&t->calls) >= t->fail_at;
+	uint64_t fail = rvq_cell64_get(&t->fail);
+
+	return fail != 0 && rvq_gauge_get(&t->calls) >= fail / 2;
 }
 
 void

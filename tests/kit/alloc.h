@@ -5,13 +5,14 @@
 #define REEVE_TESTS_KIT_ALLOC_H
 
 #include <reeve/rt.h>
+#include "queues/cell.h"
 #include "queues/counter.h"
 
 struct rvt_alloc {
 	reeve_alloc_t a;                       /* give this to the code under test */
 	struct rvq_gauge calls, blocks, bytes; /* allocations asked for; out now */
-	uint64_t fail_at;                      /* the call that fails, counted from 1; 0: none */
-	bool fail_rest;                        /* and all after it */
+	struct rvq_cell64
+	    fail; /* twice the call that fails, counted from 1; + 1: and all after it; 0: none */
 };
 
 void rvt_alloc_init(struct rvt_alloc *t);
