@@ -47,7 +47,7 @@ struct rva_waiting {
 enum rva_tap_event {
 	RVA_TAP_TAKEN,   /* the transport took n bytes */
 	RVA_TAP_CLOSING, /* the connection closes gracefully: what is put now is still sent */
-	RVA_TAP_ENDED    /* nothing is taken from now on, or (REEVE_ESHUT) nothing more can be put */
+	RVA_TAP_ENDED /* nothing is taken from now on, or (REEVE_ESHUT) nothing more can be put */
 };
 struct rva_tap {
 	void (*on)(struct rva_tap *t, enum rva_tap_event ev, uint32_t n);

@@ -138,6 +138,13 @@ void rvn_session_ring(struct reeve_sink *k, uint32_t bits);
 /* Owner: it ends, by the peer or by a fault; the first reason stays. */
 void rvn_session_fail(struct reeve_sink *k, const reeve_reason_t *why);
 
+/* notif_sink.c, any thread: bytes of a message with its length (b NULL: without bytes); n bytes are not queued any more; what
+ * sends answer once it has ended; a mark goes, with its buffer. */
+uint32_t rvn_send_size(const reeve_buf_t *b);
+void rvn_send_unreserve(struct reeve_sink *k, uint64_t n);
+int rvn_send_ended(const struct reeve_sink *k);
+void rvn_send_mark_free(struct reeve_sink *k, struct rvn_kmark *m);
+
 /* notif_send.c; owner: take what senders posted; give it to the substream; drop and count all; a cancelled operation. */
 void rvn_send_take(struct reeve_sink *k);
 void rvn_send_push(struct reeve_sink *k, bool all);

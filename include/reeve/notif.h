@@ -20,7 +20,7 @@ enum reeve_notif_type {
 	    1, /* a peer wants a stream: answer with reeve_notif_answer(ticket) */
 	REEVE_NOTIF_OPENED = 2,
 	REEVE_NOTIF_CLOSED = 3, /* always behind OPENED and behind everything received */
-	REEVE_NOTIF_FAILED = 4, /* an open that we asked for */
+	REEVE_NOTIF_FAILED = 4, /* an open that we asked for, or agreed to by an answer */
 	REEVE_NOTIF_RECEIVED = 5
 };
 
@@ -87,12 +87,13 @@ REEVE_API REEVE_CHECKED int reeve_notif_install(
  * T: any B: no W: ok borrows p */
 REEVE_API int reeve_notif_open(reeve_notif_t *p, const char *peer);
 
-/* End a stream: what was accepted is sent within timeout_ms (-1: the write timeout of the connection; 0: it is dropped and
+/* End a stream: sends fail from now on (REEVE_ECLOSED), what was accepted is sent within timeout_ms (-1: the write timeout of the connection; 0: it is dropped and
  * counted), CLOSED follows.  An open that is under way ends with FAILED (REEVE_ECANCELED).  REEVE_ENOTCONN: there is none.
  * T: any B: no W: ok borrows p */
 REEVE_API int reeve_notif_close(reeve_notif_t *p, const char *peer, int64_t timeout_ms);
 
-/* Answer a VALIDATE event.  REEVE_ESTALE: the peer has gone meanwhile, or it was answered.
+/* Answer a VALIDATE event.  accept and 0: OPENED or FAILED follows, exactly once.  REEVE_ESTALE: the peer has gone meanwhile,
+ * or it was answered.  REEVE_ENOMEM: it can be answered again.
  * T: any B: no W: ok borrows p */
 REEVE_API int reeve_notif_answer(reeve_notif_t *p, uint64_t ticket, int accept);
 
