@@ -39,7 +39,7 @@ enum rva_conn_state {
 	2048u /* a received body below this is copied so that it does not pin a slab */
 
 #define RVA_SEAL_BYTES \
-	131072u /* what is sealed at once: it is written while it is still in the cache */
+	122880u /* what is sealed at once: it is written while it is still in the cache */
 
 #define RVA_GATHER_FIRST 65536u /* the first bytes on a transport whose speed is not known yet */
 

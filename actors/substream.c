@@ -441,6 +441,10 @@ on_gone(struct reeve_stream *s, const struct rv_event *ev)
 	if (ev->flags & RV_EVF_ENDED) {
 		end_out(s, rc);
 		end_in(s, rc);
+	} else if (s->in_rc ==
+	    RVA_RC_OPEN) { /* neither end did that: the engine had no memory for its bytes */
+		end_out(s, REEVE_ENOMEM);
+		end_in(s, REEVE_ENOMEM);
 	}
 	fail_sent(s, rc);
 	if (s->refused)

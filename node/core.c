@@ -132,7 +132,7 @@ clerk_free(struct rva_actor *a)
 	rvq_latch_set(rva_container(a, struct reeve_node, actor)->freed);
 }
 
-static const struct rva_actor_ops clerk_ops = {clerk_on, clerk_free, false};
+static const struct rva_actor_ops clerk_ops = {.on = clerk_on, .free = clerk_free};
 
 void
 rvn_clerk_init(reeve_node_t *n)

@@ -368,7 +368,7 @@ dial_free(struct rva_actor *a)
 	rvn_unlock(n);
 }
 
-static const struct rva_actor_ops dial_ops = {dial_on, dial_free, false};
+static const struct rva_actor_ops dial_ops = {.on = dial_on, .free = dial_free};
 
 /* --- any thread --- */
 

@@ -281,7 +281,7 @@ link_free(struct rva_actor *a)
 	rvn_unlock(n);
 }
 
-static const struct rva_actor_ops link_ops = {link_on, link_free, false};
+static const struct rva_actor_ops link_ops = {.on = link_on, .free = link_free};
 
 /* --- a new one: any worker --- */
 

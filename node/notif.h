@@ -125,6 +125,8 @@ struct rvn_events {
 	struct rvq_stack fresh; /* peers that have become ready, any thread */
 	struct rvq_parker parker;
 	struct rvq_cell32 done;        /* nothing comes any more */
+	struct rvq_cellptr home;       /* worker that had the last message, or NULL */
+	struct rvq_cellptr leading;    /* worker that a consumer leads, or NULL */
 	pthread_mutex_t lock;          /* consumers */
 	struct rvq_link *head, **tail; /* ready peers in turn */
 	uint64_t taken;                /* bytes taken of last's, not told yet */

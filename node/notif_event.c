@@ -7,6 +7,7 @@
 
 #include "node/notif_session.h"
 
+#include "actors/lend.h"
 #include "actors/runtime.h"
 #include "lib/check.h"
 
@@ -78,6 +79,18 @@ rvn_events_post(struct rvn_npeer *r, struct reeve_buf *item)
 	return rvq_mailbox_post_mpsc(&r->evq, (struct rvq_node *)(void *)&item->next);
 }
 
+/* Who sleeps, on the parker or in a worker's poller. */
+static void
+wake(struct rvn_events *e)
+{
+	struct rva_worker *w;
+
+	(void)rvq_parker_wake(&e->parker); /* with a full fence */
+	w = rvq_cellptr_get(&e->leading);
+	if (w != NULL && w != rva_self)
+		rvq_waker_poke(&w->waker);
+}
+
 void
 rvn_events_ring(struct rvn_npeer *r)
 {
@@ -85,7 +98,7 @@ rvn_events_ring(struct rvn_npeer *r)
 
 	/* Nobody takes from an idle mailbox: it is ours until it is in the list. */
 	if (rvq_stack_push_mpsc(&e->fresh, &r->ready) == RVQ_FIRST)
-		(void)rvq_parker_wake(&e->parker);
+		wake(e);
 }
 
 int
@@ -102,7 +115,7 @@ void
 rvn_events_done(struct rvn_events *e)
 {
 	rvq_cell32_put(&e->done, 1);
-	(void)rvq_parker_wake(&e->parker);
+	wake(e);
 }
 
 /* --- consumers, under the events' lock --- */
@@ -153,6 +166,7 @@ account(struct reeve_notif *p, struct reeve_sink *k, uint64_t n)
 		settle(p);
 		reeve_sink_unref(e->last);
 		e->last = reeve_sink_ref(k);
+		rvq_cellptr_put(&e->home, k->actor.home);
 	}
 	e->taken += n;
 	if (e->taken >= FREED_AT_ONCE)
@@ -220,10 +234,41 @@ take(struct reeve_notif *p, reeve_notif_event_t *ev)
 	return false;
 }
 
+static bool
+arrived(void *arg)
+{
+	struct rvn_events *e = arg;
+
+	return !rvq_stack_empty(&e->fresh) || rvq_cell32_get(&e->done) != 0;
+}
+
+/* Wait for something to look at: one thread of those that wait in the poller of the worker that had the last message, so
+ * that what it waits for wakes it and nobody else.  REEVE_ETIMEDOUT. */
+static int
+wait_more(struct rvn_events *e, uint64_t deadline)
+{
+	struct rva_worker *w = rvq_cellptr_get(&e->home);
+	bool led;
+	int rc;
+
+	if (w != NULL && rvq_cellptr_cas(&e->leading, NULL, w)) {
+		led = rva_lend_lead(w, arrived, e, deadline);
+		rvq_cellptr_put(&e->leading, NULL);
+		if (led)
+			return arrived(e) || rv_clock_us() < deadline ? 0 : REEVE_ETIMEDOUT;
+	}
+	rvq_parker_arm(&e->parker);
+	if (arrived(e)) {
+		rvq_parker_disarm(&e->parker);
+		return 0;
+	}
+	rc = rvq_parker_wait(&e->parker, deadline);
+	return rc == REEVE_ETIMEDOUT && arrived(e) ? 0 : rc;
+}
+
 int
 reeve_notif_next(reeve_notif_t *p, reeve_notif_event_t *ev, int64_t timeout_ms)
 {
-	struct rvn_events *e;
 	uint64_t deadline;
 	bool got, done;
 	int rc;
@@ -231,21 +276,15 @@ reeve_notif_next(reeve_notif_t *p, reeve_notif_event_t *ev, int64_t timeout_ms)
 	REEVE_REQUIRE(p != NULL && ev != NULL && p->cfg.fn == NULL, REEVE_EINVAL);
 	rc = rva_rt_may_block(p->rt);
 	REEVE_REQUIRE(rc == 0, rc);
-	e = &p->events;
 	deadline = rv_deadline_us(rv_clock_us(), timeout_ms);
-	for (bool armed = false;; armed = !armed) {
-		done = rvq_cell32_get(&e->done) != 0;
-		pthread_mutex_lock(&e->lock);
+	for (;;) {
+		done = rvq_cell32_get(&p->events.done) != 0;
+		pthread_mutex_lock(&p->events.lock);
 		got = take(p, ev);
-		pthread_mutex_unlock(&e->lock);
-		if (got || done) {
-			if (armed)
-				rvq_parker_disarm(&e->parker);
+		pthread_mutex_unlock(&p->events.lock);
+		if (got || done)
 			return got ? 0 : REEVE_ECLOSED;
-		}
-		if (!armed)
-			rvq_parker_arm(&e->parker);
-		else if (rvq_parker_wait(&e->parker, deadline) == REEVE_ETIMEDOUT)
+		if (timeout_ms == 0 || wait_more(&p->events, deadline) == REEVE_ETIMEDOUT)
 			return REEVE_ETIMEDOUT;
 	}
 }

@@ -156,9 +156,9 @@ tell_ended(struct rvn_nhalf *h, int rc)
 	(void)reeve_stream_reason(h->s, &why);
 	if (rc < 0)
 		rc = rvn_error(h->s, rc);
-	/* A peer that refuses or has changed its mind ends the substream, one way or the other. */
+	/* A peer that refuses or has changed its mind ends a substream, one way or the other. */
 	if (rc == 0 || rc == REEVE_ERESET)
-		rc = h->outbound ? REEVE_EREFUSED : REEVE_ERESET;
+		rc = REEVE_EREFUSED;
 	why.rc = rc;
 	if (why.by == REEVE_BY_NONE)
 		why.by = rvn_by(rc);

@@ -349,4 +349,4 @@ peer_free(struct rva_actor *a)
 	rv_free(r->arena, r, sizeof(*r));
 }
 
-const struct rva_actor_ops rvn_npeer_ops = {peer_on, peer_free, false};
+const struct rva_actor_ops rvn_npeer_ops = {.on = peer_on, .free = peer_free};

@@ -23,8 +23,10 @@ on_read(reeve_op_t *op)
 void
 rvn_recv_begin(struct reeve_sink *k)
 {
-	for (unsigned i = 0; i < RVN_K_READS; i++)
+	for (unsigned i = 0; i < RVN_K_READS; i++) {
 		reeve_op_init(&k->rd[i], on_read, k);
+		rva_op_ours(&k->rd[i]);
+	}
 }
 
 /* May more be taken in? */

@@ -6,11 +6,14 @@
 
 #include "node/notif_session.h"
 
+#include "actors/lend.h"
 #include "actors/runtime.h"
 #include "lib/check.h"
 #include "lib/varint.h"
 
-#define PACK_BELOW 2048u /* bytes; smaller messages are copied together */
+#define PACK_BELOW 2048u  /* bytes; smaller messages are copied together */
+#define LARGE      16384u /* bytes; worth a write of its own */
+#define PAUSE_US   5      /* between two sends that are not a run */
 
 /* --- reservations, any thread --- */
 
@@ -127,7 +130,7 @@ post_reserved(struct reeve_sink *k, reeve_buf_t *b, uint32_t n)
 
 	if (item == NULL) {
 		unreserve(k, n);
-		rvn_session_ring(k, RVN_K_SEND); /* it may be waiting for this very reservation */
+		rvn_session_ring(k, RVN_K_LOOK); /* it may be waiting for this very reservation */
 		return REEVE_ENOMEM;
 	}
 	post(k, item);
@@ -158,6 +161,26 @@ reeve_sink_try_send(reeve_sink_t *k, reeve_buf_t *b)
 	return rc;
 }
 
+/* A large message, or one that is not one of a run, leaves on this thread if the worker sleeps; a run of small ones goes to
+ * the worker, which sends what has come together meanwhile at once. */
+static int
+send_reserved(struct reeve_sink *k, reeve_buf_t *b, uint32_t n)
+{
+	bool alone = rvq_cell64_get(&k->queued) == n;
+	bool lend = n >= LARGE ||
+	    (alone && rv_clock_us() - rvq_cell64_get_relaxed(&k->sent_at) > PAUSE_US);
+	int rc;
+
+	if (lend)
+		rva_lend_begin();
+	rc = post_reserved(k, b, n);
+	if (lend)
+		rva_lend_end();
+	if (alone)
+		rvq_cell64_put(&k->sent_at, rv_clock_us());
+	return rc;
+}
+
 int
 reeve_sink_send(reeve_sink_t *k, reeve_buf_t *b, int64_t timeout_ms)
 {
@@ -183,7 +206,7 @@ reeve_sink_send(reeve_sink_t *k, reeve_buf_t *b, int64_t timeout_ms)
 	if (armed)
 		rvq_parker_disarm(&k->room);
 	if (rc == 0 && got == RESERVED)
-		return post_reserved(k, b, n);
+		return send_reserved(k, b, n);
 	rv_buf_unref(b);
 	return rc < 0 ? rc : ended(k);
 }
@@ -256,33 +279,46 @@ answer(struct reeve_sink *k, struct rvn_kmark *m, int rc)
 	rva_op_finish(op, rc);
 }
 
+/* The operation of m was claimed by a canceller: its cancel message, which comes or has come, answers it. */
+static void
+withdraw(struct reeve_sink *k, struct rvn_kmark *m)
+{
+	reeve_op_t *op = m->op;
+	bool come = m->cancelled;
+
+	rva_op(op)->buf = NULL;
+	if (m->reserved)
+		unreserve(k, m->n);
+	mark_free(k, m);
+	if (come)
+		rva_op_finish(op, REEVE_ECANCELED);
+}
+
 /* A mark came: accepted now if it has a reservation, else in its turn. */
 static void
 take_mark(struct reeve_sink *k, struct rvn_kmark *m)
 {
+	bool late = !m->reserved && k->phase >= RVN_KP_DRAIN;
+
+	m->taken = true;
 	if (m->op == NULL) { /* a message without bytes */
 		k->popped += m->n;
 		fifo_push(k, &m->head);
-	} else if (!m->reserved && k->phase >= RVN_KP_DRAIN) {
-		if (rva_op_claim(m->op)) {
-			answer(k, m, ended(k));
-		} else { /* its cancel message is on the way and answers it */
-			rva_op(m->op)->buf = NULL;
-			mark_free(k, m);
-		}
-	} else if (!m->reserved) {
+	} else if (m->cancelled) {
+		withdraw(k, m);
+	} else if (!m->reserved && !late) {
 		if (rva_op(m->op)->deadline < k->op_due)
 			k->op_due = rva_op(m->op)->deadline;
 		k->waiting++;
 		fifo_push(k, &m->head);
-	} else if (rva_op_claim(m->op)) {
+	} else if (!rva_op_claim(m->op)) {
+		withdraw(k, m);
+	} else if (late) {
+		answer(k, m, ended(k));
+	} else {
 		k->popped += m->n;
 		fifo_push(k, &m->head);
 		answer(k, m, 0);
-	} else {
-		rva_op(m->op)->buf = NULL;
-		unreserve(k, m->n);
-		mark_free(k, m);
 	}
 }
 
@@ -292,10 +328,11 @@ rvn_send_take(struct reeve_sink *k)
 	struct rvq_node *n;
 	struct reeve_buf *item;
 
-	for (;;) {
+	while (k->owning) {
 		n = rvq_mailbox_pop_mpsc(&k->sendq);
 		if (n == NULL) {
-			if (!rvq_mailbox_idle_mpsc(&k->sendq)) /* a post is half done */
+			k->owning = !rvq_mailbox_idle_mpsc(&k->sendq);
+			if (k->owning) /* a post is half done */
 				rvn_session_ring(k, RVN_K_SEND);
 			break;
 		}
@@ -464,12 +501,10 @@ rvn_send_refuse(struct reeve_sink *k)
 		if ((*at = item->next) == NULL)
 			k->fifo_tail = at;
 		k->waiting--;
-		if (rva_op_claim(m->op)) {
+		if (rva_op_claim(m->op))
 			answer(k, m, ended(k));
-		} else { /* its cancel message is on the way and answers it */
-			rva_op(m->op)->buf = NULL;
-			mark_free(k, m);
-		}
+		else
+			withdraw(k, m);
 		at = &k->fifo; /* the completion may have done anything */
 	}
 }
@@ -523,16 +558,19 @@ rvn_send_cancel(struct reeve_sink *k, reeve_op_t *op)
 	struct reeve_buf **at;
 
 	rvn_send_take(k);
-	if (rva_op(op)->buf != NULL) { /* it waits in the queue */
+	if (rva_op(op)->buf != NULL) { /* else it was taken out */
 		m = rva_container(rva_op(op)->buf, struct rvn_kmark, head);
-		rva_op(op)->buf = NULL;
+		m->cancelled = true;
+		if (!m->taken) /* its turn is still to come */
+			return;
 		at = &k->fifo;
 		while (*at != &m->head)
 			at = &(*at)->next;
 		if ((*at = m->head.next) == NULL)
 			k->fifo_tail = at;
 		k->waiting--;
-		mark_free(k, m);
+		withdraw(k, m);
+		return;
 	}
 	rva_op_finish(op, REEVE_ECANCELED);
 }

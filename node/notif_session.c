@@ -44,13 +44,19 @@ tell_queued(struct reeve_sink *k)
 
 /* --- ends --- */
 
-/* No sends from now on: they answer rc. */
+/* No sends from now on: they answer rc.  Any thread. */
 static void
-close_sends(struct reeve_sink *k, int rc)
+no_more_sends(struct reeve_sink *k, int rc)
 {
 	(void)rvq_cell32_cas(&k->rc, (uint32_t)RVA_RC_OPEN, (uint32_t)rc);
 	(void)rvq_cell64_or(&k->queued, RVN_K_CLOSED);
 	(void)rvq_parker_wake(&k->room);
+}
+
+static void
+close_sends(struct reeve_sink *k, int rc)
+{
+	no_more_sends(k, rc);
 	rvn_send_take(k);
 	rvn_send_refuse(k);
 }
@@ -253,6 +259,7 @@ begin(struct reeve_sink *k)
 	k->phase = RVN_KP_RUN;
 	rvn_recv_begin(k);
 	reeve_op_init(&k->watch, on_watched, k);
+	rva_op_ours(&k->watch);
 	if (rc == RVA_RC_OPEN && !k->out->gone && !k->out->shut) {
 		k->out->tap = &k->tap;
 		k->tapped = true;
@@ -349,6 +356,7 @@ session_on(struct rva_actor *a, struct rvq_node *n)
 		bits = RVN_K_SEND;
 	} else {
 		bits = rvq_bell_answer(&k->bell);
+		k->owning |= (bits & RVN_K_SEND) != 0;
 	}
 	if (bits & RVN_K_LAST) {
 		a->dead = true;
@@ -365,7 +373,9 @@ session_free(struct rva_actor *a)
 	rv_free(k->arena, k, sizeof(*k));
 }
 
-static const struct rva_actor_ops session_ops = {session_on, session_free, false};
+/* Without a callback nothing of the application is called: threads that send and take may run it. */
+static const struct rva_actor_ops session_ops[2] = {{.on = session_on, .free = session_free},
+    {.on = session_on, .free = session_free, .lend = true}};
 
 /* --- life --- */
 
@@ -386,7 +396,7 @@ rvn_session_new(struct rvn_npeer *r, reeve_stream_t *out, int *rc)
 	}
 	*rc = 0;
 	memset(k, 0, sizeof(*k));
-	rva_actor_init(&k->actor, out->conn->w, &session_ops);
+	rva_actor_init(&k->actor, out->conn->w, &session_ops[p->cfg.fn == NULL]);
 	rvq_bell_init(&k->bell);
 	rvq_ref_init(&k->refs, 1);
 	k->arena = p->arena;
@@ -445,5 +455,6 @@ rvn_session_close(struct reeve_sink *k, uint64_t deadline)
 		if (was != 0 && was <= at)
 			break;
 	} while (!rvq_cell64_cas(&k->close_at, was, at));
+	no_more_sends(k, REEVE_ECLOSED);
 	rvn_session_ring(k, RVN_K_CLOSE);
 }

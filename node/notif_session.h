@@ -48,6 +48,8 @@ struct rvn_kmark {
 	reeve_op_t *op;    /* or NULL */
 	uint32_t n;        /* bytes on the wire */
 	bool reserved;
+	bool taken;     /* owner: by the actor */
+	bool cancelled; /* owner: the cancel message has come */
 };
 
 struct rvn_krec {
@@ -82,6 +84,7 @@ struct reeve_sink {
 	struct rvq_cell64 held;     /* bytes received and not taken */
 	struct rvq_cell32 hungry;   /* reading has stopped because of held */
 	struct rvq_parker room;     /* senders */
+	struct rvq_cell64 sent_at;  /* us: the last blocking send that found it empty was over */
 	/* owner */
 	enum rvn_kphase phase __attribute__((aligned(64)));
 	reeve_stream_t *in, *out;
@@ -96,6 +99,7 @@ struct reeve_sink {
 	uint64_t idle_at;  /* of delivering */
 	uint64_t op_due;   /* of asynchronous sends that wait */
 	/* sending */
+	bool owning;                         /* sendq is ours to take from: it was rung for */
 	struct reeve_buf *fifo, **fifo_tail; /* accepted, or waiting to be (marks) */
 	uint64_t popped;                     /* bytes of fifo and pushed, accepted and not taken */
 	uint64_t pushed;                     /* bytes with the substream */

@@ -18,14 +18,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define RVN_NS_STATES(X)                                                                         \
-	X(CLOSED)                                                                                \
-	X(OPENING)                                                                               \
-	X(OPENING_READ)                                                                          \
-	X(OPENING_VALID)                                                                         \
-	X(OPENING_REPLY) X(OPENING_IN) X(WAITING) X(WAITING_READ) X(WAITING_VALID)               \
-	    X(WAITING_REPLY) X(READ) X(VALID) X(ACCEPT_REPLY) X(ACCEPT_IN) X(ACCEPT_OUT) X(OPEN) \
-		X(OPEN_HELD) X(CLOSING) X(CLOSING_HELD)
+#define RVN_NS_STATES(X)                                                                     \
+	X(CLOSED)                                                                            \
+	X(OPENING)                                                                           \
+	X(OPENING_READ)                                                                      \
+	X(OPENING_VALID)                                                                     \
+	X(OPENING_REPLY)                                                                     \
+	X(OPENING_IN)                                                                        \
+	X(WAITING)                                                                           \
+	X(WAITING_READ)                                                                      \
+	X(WAITING_VALID)                                                                     \
+	X(WAITING_REPLY) X(READ) X(VALID) X(ACCEPT_REPLY) X(ACCEPT_IN) X(ACCEPT_OUT) X(OPEN) \
+	    X(OPEN_HELD) X(CLOSING) X(CLOSING_HELD)
 
 #define RVN_NE_EVENTS(X)                                                                   \
 	X(OPEN)   /* the application asks for a stream */                                  \

@@ -344,7 +344,7 @@ inbound_free(struct rva_actor *a)
 	rv_free(ar, in, sizeof(*in));
 }
 
-static const struct rva_actor_ops inbound_ops = {inbound_on, inbound_free, false};
+static const struct rva_actor_ops inbound_ops = {.on = inbound_on, .free = inbound_free};
 
 static struct reeve_inbound *
 make(reeve_reqs_t *r, const char *peer, reeve_stream_t *s, unsigned name)

@@ -39,10 +39,10 @@ static const char help[] =
     "                         plaintext 2.0, with a random key); --mux is then a list\n"
     "                         in order of preference, \"yamux,mplex\" by default.\n"
     "                         This protects nothing: anybody can read and change all\n"
-    "      --noise            the same with Noise: encrypted, and both ends prove who they\n"
-    "                         are; prints \"we are ID\" on standard error\n"
-    "      --key FILE         with --noise: our key; a new one is written if there is no\n"
-    "                         FILE.  Without it a key of this run only\n"
+    "      --noise            the same with Noise: encrypted, both ends prove who\n"
+    "                         they are; a listener prints \"we are ID\", too\n"
+    "      --key FILE         with --noise: our key, made and written if there is\n"
+    "                         no FILE; without it a key of this run only\n"
     "      --peer ID          with --noise: the peer has to be this one\n"
     "  -h, --help             this text\n"
     "  -V, --version          the version\n"
@@ -176,6 +176,16 @@ parse(struct cat_options *o, int argc, char **argv)
 	o->addr = argv[optind];
 }
 
+/* Who we are, for the peer's --peer. */
+static void
+introduce(struct cat *c)
+{
+	char id[80];
+
+	(void)reeve_key_peer_id(c->opt.mux.identity, id, sizeof(id));
+	fprintf(stderr, "we are %s\n", id);
+}
+
 /* One connection and one stream from the first peer that comes. */
 static int
 take_peer(struct cat *c)
@@ -188,6 +198,8 @@ take_peer(struct cat *c)
 		return rc;
 	rc = reeve_listener_addr(l, addr, sizeof(addr));
 	fprintf(stderr, "listening %s\n", rc < 0 ? c->opt.addr : addr);
+	if (c->opt.mux.noise)
+		introduce(c);
 	rc = reeve_listener_accept(l, &c->conn, c->opt.timeout_ms);
 	reeve_listener_destroy(l);
 	return rc < 0 ? rc : reeve_accept(reeve_conn_ctl(c->conn), &c->stream, c->opt.timeout_ms);
@@ -206,7 +218,6 @@ init(struct cat *c)
 {
 	pthread_condattr_t attr;
 	struct stat st;
-	char id[80];
 	int rc;
 
 	if (fstat(STDIN_FILENO, &st) == 0 && S_ISREG(st.st_mode))
@@ -219,10 +230,6 @@ init(struct cat *c)
 	pthread_cond_init(&c->changed, &attr);
 	pthread_condattr_destroy(&attr);
 	rc = mux_cfg(&c->opt.mux, &c->cfg);
-	if (rc == 0 && c->opt.mux.noise) {
-		(void)reeve_key_peer_id(c->opt.mux.identity, id, sizeof(id));
-		fprintf(stderr, "we are %s\n", id);
-	}
 	return rc < 0 ? rc : reeve_rt_create(&c->rt, NULL);
 }
 

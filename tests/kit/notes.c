@@ -164,6 +164,7 @@ void
 rvt_note_check(const reeve_notif_event_t *ev, size_t n, uint32_t number)
 {
 	const uint8_t *p;
+	size_t at = 0;
 
 	ck_assert_uint_eq(ev->type, REEVE_NOTIF_RECEIVED);
 	if (n == 0) {
@@ -173,8 +174,9 @@ rvt_note_check(const reeve_notif_event_t *ev, size_t n, uint32_t number)
 	ck_assert_ptr_nonnull(ev->data);
 	ck_assert_uint_eq(reeve_buf_len(ev->data), n);
 	p = reeve_buf_data(ev->data);
-	for (size_t i = 0; i < n; i++)
-		ck_assert_msg(p[i] == (uint8_t)(number + i / 7), "message %u, byte %zu", number, i);
+	while (at < n && p[at] == (uint8_t)(number + at / 7))
+		at++;
+	ck_assert_msg(at == n, "message %u, byte %zu", number, at);
 }
 
 /* --- strangers */

@@ -36,6 +36,12 @@ measured tcp --threads yamux --plaintext
 measured unix --threads mplex --plaintext --mux mplex,yamux
 grep -q '"plaintext": true' "$tmp/json" || fail "--plaintext: not named"
 
+if $bench --noise --seconds 0.1 >/dev/null 2>&1; then # else built without
+	measured tcp --threads yamux --noise
+	measured memory --callbacks mplex --noise --mux mplex
+	grep -q '"noise": true' "$tmp/json" || fail "--noise: not named"
+fi
+
 $bench --seconds 0.8 >"$tmp/table" 2>"$tmp/bench.err" || fail "exit code $?"
 [ ! -s "$tmp/bench.err" ] || fail "said something"
 grep -q '^reeve-bench [0-9.]*: tcp, yamux, threads,' "$tmp/table" || fail "the table has no heading"

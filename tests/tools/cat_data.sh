@@ -25,6 +25,7 @@ both tcp://127.0.0.1:0 --plaintext
 both "unix://$tmp/sock" --mux mplex
 both "unix://$tmp/sock" --plaintext --mux mplex,yamux
 both "unix://$tmp/sock"
+! "$cat_" --noise nonsense 2>&1 | grep -q EINVAL || both tcp://127.0.0.1:0 --noise # else built without
 [ ! -e "$tmp/sock" ] || fail "the socket file stayed"
 
 # Pipes, one direction, and a reader that is slower than the writer.
