@@ -382,6 +382,17 @@ counts(struct node_notify *y, const struct node_command *c)
 	pthread_mutex_unlock(&y->lock);
 }
 
+static int
+end_stream(struct node_notify *y, const struct node_command *c)
+{
+	const char *text = node_key(c, "timeout", NULL);
+	uint64_t ms = 0;
+
+	if (text != NULL && (!node_number(text, &ms) || ms > INT32_MAX))
+		return REEVE_EINVAL;
+	return reeve_notif_close(y->p, node_arg(c, 0), text != NULL ? (int64_t)ms : -1);
+}
+
 bool
 node_notify_has(const char *word)
 {
@@ -402,7 +413,7 @@ node_notify_obey(struct node_notify *y, const struct node_command *c)
 	if (strcmp(c->word, "open") == 0)
 		rc = reeve_notif_open(y->p, node_arg(c, 0));
 	else if (strcmp(c->word, "close") == 0)
-		rc = reeve_notif_close(y->p, node_arg(c, 0), -1);
+		rc = end_stream(y, c);
 	else if (strcmp(c->word, "send") == 0)
 		send_command(y, c, true);
 	else if (strcmp(c->word, "sync-send") == 0)
