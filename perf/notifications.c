@@ -42,7 +42,7 @@ struct bench {
 uint8_t *
 rvp_zeros(size_t n)
 {
-	uint8_t *bytes = calloc(1, n);
+	uint8_t *bytes = calloc(1, n > 0 ? n : 1);
 
 	rvp_check(bytes != NULL, "memory");
 	return bytes;
@@ -90,23 +90,28 @@ check_content(const struct rvp_message *m, unsigned i)
 /* --- the two threads --- */
 
 static void
+send_content(struct bench *b, unsigned i)
+{
+	size_t n = content_size(i);
+	uint8_t *bytes = rvp_zeros(n + 1);
+
+	content(i, bytes, n);
+	b->carrier->send(b->run, bytes, n);
+	free(bytes);
+}
+
+static void
 send_all(struct bench *b)
 {
-	uint8_t *bytes;
-	size_t size;
-
 	for (unsigned i = 0; i < b->n; i++) {
-		if (b->wanted.requests) {
-			b->carrier->ask(b->run, b->size);
-			continue;
-		}
-		size = b->variant == CHECK ? content_size(i) : b->size;
-		if (b->variant == SERIAL && i > 0)
+		if (b->variant == SERIAL && i > 0 && !b->wanted.requests)
 			wait_for(&b->token);
-		bytes = size > 0 ? rvp_zeros(size) : NULL;
-		if (b->variant == CHECK)
-			content(i, bytes, size);
-		b->carrier->send(b->run, bytes, size);
+		if (b->wanted.requests)
+			b->carrier->ask(b->run, b->size);
+		else if (b->variant == CHECK)
+			send_content(b, i);
+		else
+			b->carrier->send(b->run, NULL, b->size);
 	}
 	if (!b->wanted.requests)
 		wait_for(&b->token);

@@ -32,8 +32,8 @@ struct rvp_message {
 
 struct rvp_carrier {
 	void *(*open)(const struct rvp_wanted *w);
-	/* The sending thread.  Consumes bytes (of malloc); n may be 0, bytes NULL then. */
-	void (*send)(void *run, uint8_t *bytes, size_t n);
+	/* The sending thread: a fresh message, a copy of from, or zeros when that is NULL. */
+	void (*send)(void *run, const uint8_t *from, size_t n);
 	/* The receiving thread. */
 	void (*receive)(void *run, struct rvp_message *m);
 	void (*let_go)(void *run, struct rvp_message *m);
@@ -44,7 +44,7 @@ struct rvp_carrier {
 
 extern const struct rvp_carrier rvp_carrier_nodes, rvp_carrier_raw;
 
-/* n zeros of malloc. */
+/* n zeros, for free. */
 uint8_t *rvp_zeros(size_t n);
 
 #endif

@@ -128,10 +128,13 @@ raw_open(const struct rvp_wanted *w)
 }
 
 static void
-raw_send(void *run, uint8_t *bytes, size_t n)
+raw_send(void *run, const uint8_t *from, size_t n)
 {
 	struct raw *r = run;
+	uint8_t *bytes = rvp_zeros(n);
 
+	if (from != NULL)
+		memcpy(bytes, from, n);
 	put(&r->end[0], bytes, n);
 	free(bytes);
 }
