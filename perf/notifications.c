@@ -2,7 +2,7 @@
  * notifications.c - what notifications and requests between two nodes cost: our side of perf/peers/notifications.
  *
  * usage: notifications [--bench notifications|requests] [--security noise|plaintext|none] [--raw] [--lazy]
- *                      [--workers N] [--timeout-ms N]        answers lines "run serial|backpressure SIZE N" of its input
+ *                      [--workers N] [--timeout-ms N] [--pin]   answers lines "run serial|backpressure SIZE N" of its input
  *        notifications --quick                              a short run of everything
  *
  * The workload of polkadot-sdk's benches notifications_protocol and request_response_protocol: two nodes in one process,
@@ -183,8 +183,8 @@ start(struct bench *b)
 	sem_init(&b->end, 0, 0);
 	sem_init(&b->token, 0, 0);
 	b->run = b->carrier->open(&b->wanted);
-	rvp_thread(&b->receiver, receiver_main, b, RVP_ANY_CPU);
-	rvp_thread(&b->sender, sender_main, b, RVP_ANY_CPU);
+	rvp_thread(&b->receiver, receiver_main, b, b->wanted.pin ? 1 : RVP_ANY_CPU);
+	rvp_thread(&b->sender, sender_main, b, b->wanted.pin ? 0 : RVP_ANY_CPU);
 	if (!b->wanted.requests)
 		run(b, CHECK, 0, CHECKED);
 	run(b, BACKPRESSURE, PREHEAT, 1);
@@ -296,7 +296,7 @@ usage(void)
 {
 	fputs("usage: notifications [--bench notifications|requests] [--security "
 	      "noise|plaintext|none] [--raw] [--lazy]\n"
-	      "                     [--workers N] [--timeout-ms N] | --quick\n",
+	      "                     [--workers N] [--timeout-ms N] [--pin] | --quick\n",
 	    stderr);
 	return 2;
 }
@@ -313,6 +313,10 @@ main(int argc, char **argv)
 
 		if (strcmp(word, "--raw") == 0) {
 			b.carrier = &rvp_carrier_raw;
+			continue;
+		}
+		if (strcmp(word, "--pin") == 0) {
+			b.wanted.pin = true;
 			continue;
 		}
 		if (strcmp(word, "--lazy") == 0 || strcmp(word, "--quick") == 0) {

@@ -15,9 +15,11 @@
 #define RVP_MESSAGE_MAX (1u << 30)
 
 struct rvp_wanted {
-	bool requests;      /* else notifications */
-	uint32_t security;  /* enum reeve_security */
-	bool lazy;          /* requests are negotiated optimistically */
+	bool requests;     /* else notifications */
+	uint32_t security; /* enum reeve_security */
+	bool lazy;         /* requests are negotiated optimistically */
+	bool
+	    pin; /* a node and the thread that uses it on one processor, the other two on the next */
 	unsigned workers;   /* of each node */
 	int64_t timeout_ms; /* of a request */
 };

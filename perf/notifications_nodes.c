@@ -8,10 +8,12 @@
 
 #include "perf/notifications.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "perf/flow.h"
+#include "perf/kit.h"
 #include "queues/cell.h"
 
 #define NEVER 3600000
@@ -36,6 +38,7 @@ node_start(struct end *e, const struct rvp_wanted *w, uint8_t number)
 {
 	uint8_t seed[32] = {number};
 	reeve_node_cfg_t cfg;
+	cpu_set_t before;
 	reeve_rt_cfg_t rt;
 	reeve_cfg_t conn;
 	reeve_upgrade_t up = {.size = sizeof(up), .security = w->security, .muxers = {REEVE_YAMUX}};
@@ -43,7 +46,11 @@ node_start(struct end *e, const struct rvp_wanted *w, uint8_t number)
 
 	reeve_rt_cfg_init(&rt);
 	rt.workers = w->workers;
+	rvp_check(sched_getaffinity(0, sizeof(before), &before) == 0, "affinity");
+	if (w->pin)
+		rvp_pin(number - 1u);
 	rvp_must(reeve_rt_create(&e->rt, &rt), "runtime");
+	(void)sched_setaffinity(0, sizeof(before), &before);
 	if (w->security == REEVE_NOISE)
 		rvp_must(reeve_key_from_seed(&key, seed), "key");
 	up.identity = key;
