@@ -180,30 +180,56 @@ send_reserved(struct reeve_sink *k, reeve_buf_t *b, uint32_t n)
 	return rc;
 }
 
+struct wanted {
+	struct reeve_sink *k;
+	uint32_t n;
+};
+
+/* Worth another look: half is free, and n bytes fit; or it has ended. */
+static bool
+roomy(void *arg)
+{
+	const struct wanted *want = arg;
+	uint64_t was = rvq_cell64_get(&want->k->queued), limit = want->k->limit;
+
+	return (was & RVN_K_CLOSED) || was == 0 || (was <= limit / 2 && want->n <= limit - was);
+}
+
+/* Wait until a look is worth it: in the poller of the sink's worker if that sleeps, so that what makes room wakes this
+ * thread and nobody else.  0 or REEVE_ETIMEDOUT. */
+static int
+wait_room(struct reeve_sink *k, uint32_t n, uint64_t deadline)
+{
+	struct wanted want = {k, n};
+	int rc = 0;
+
+	if (deadline != 0 && rva_lend_lead(k->actor.home, roomy, &want, deadline))
+		return roomy(&want) || rv_clock_us() < deadline ? 0 : REEVE_ETIMEDOUT;
+	rvq_parker_arm(&k->room);
+	if (roomy(&want))
+		rvq_parker_disarm(&k->room);
+	else
+		rc = rvq_parker_wait(&k->room, deadline);
+	return rc;
+}
+
 int
 reeve_sink_send(reeve_sink_t *k, reeve_buf_t *b, int64_t timeout_ms)
 {
 	uint64_t deadline = UINT64_MAX;
 	enum reserve got = FULL;
-	bool armed = false, timed = false;
+	bool timed = false;
 	uint32_t n = rvn_send_size(b);
 	int rc = k == NULL ? REEVE_EINVAL : check(k, b);
 
 	if (rc == 0)
 		rc = rva_rt_may_block(k->rt);
 	while (rc == 0 && (got = reserve(k, n)) == FULL) {
-		if (!armed) {
-			if (!timed)
-				deadline = rv_deadline_us(rv_clock_us(), timeout_ms);
-			timed = true;
-			rvq_parker_arm(&k->room);
-		} else {
-			rc = rvq_parker_wait(&k->room, deadline);
-		}
-		armed = !armed;
+		if (!timed)
+			deadline = rv_deadline_us(rv_clock_us(), timeout_ms);
+		timed = true;
+		rc = wait_room(k, n, deadline);
 	}
-	if (armed)
-		rvq_parker_disarm(&k->room);
 	if (rc == 0 && got == RESERVED)
 		return send_reserved(k, b, n);
 	rv_buf_unref(b);
