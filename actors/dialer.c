@@ -336,7 +336,7 @@ dial_free(struct rva_actor *a)
 	rv_free(d->rt->arena, d, sizeof(*d));
 }
 
-static const struct rva_actor_ops dial_ops = {dial_on, dial_free, true};
+static const struct rva_actor_ops dial_ops = {dial_on, dial_free, false};
 
 static int
 near_listener(struct reeve_listener *l, void *arg)

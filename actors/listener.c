@@ -380,7 +380,7 @@ listener_free(struct rva_actor *a)
 	rv_free(l->arena, l, sizeof(*l));
 }
 
-static const struct rva_actor_ops listener_ops = {listener_on, listener_free, true};
+static const struct rva_actor_ops listener_ops = {listener_on, listener_free, false};
 
 /* --- making one --- */
 

@@ -42,7 +42,8 @@ rva_op_prepare(
 	p->next = NULL;
 	p->target = target;
 	if (op->fn == ask_done)
-		rva_container(op, struct rva_ask, op)->w = target != NULL ? target->home : NULL;
+		rva_container(op, struct rva_ask, op)->w =
+		    target != NULL && target->ops->lend ? target->home : NULL;
 	p->ref = ref;
 	p->unref = unref;
 	p->deadline = op->timeout_ms < 0 ? UINT64_MAX

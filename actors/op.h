@@ -111,7 +111,7 @@ struct rva_ask {
 	reeve_op_t op;
 	struct rvq_ref refs;
 	struct rv_arena *arena;
-	struct rva_worker *w; /* who answers */
+	struct rva_worker *w; /* who answers, if its turns are lent */
 	uint64_t deadline;    /* us, the caller's */
 	struct rvq_latch done;
 };

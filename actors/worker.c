@@ -83,6 +83,18 @@ out_pool:
 	return rc;
 }
 
+/* The worker's own turn: nothing that ended in a lent one is named by anybody any more. */
+static void
+bury(struct rva_worker *w)
+{
+	struct rvq_link *l;
+
+	while ((l = w->dead) != NULL) {
+		w->dead = l->next;
+		rva_run_push(w, rva_container(l, struct rva_actor, link));
+	}
+}
+
 static void
 run_orphans(struct rva_worker *w, struct rvq_link *l)
 {
@@ -104,6 +116,7 @@ rva_worker_fini(struct rva_worker *w)
 	struct rv_gather *g;
 
 	rvq_cell32_put(&w->gone, 1);
+	bury(w);
 	run_orphans(w, w->run_head);
 	run_orphans(w, rvq_link_reverse(rvq_stack_close(&w->inbox)));
 	while ((g = w->gathers) != NULL) {
@@ -128,10 +141,23 @@ take_inbox(struct rva_worker *w)
 	}
 }
 
+/* To the run list's head, in their order. */
+static void
+run_first(struct rva_worker *w, struct rvq_link *list, struct rvq_link **tail)
+{
+	if (list == NULL)
+		return;
+	*tail = w->run_head;
+	if (w->run_head == NULL)
+		w->run_tail = tail;
+	w->run_head = list;
+}
+
 static unsigned
 run_turns(struct rva_worker *w)
 {
-	struct rvq_link *kept = NULL, **kept_tail = &kept;
+	struct rvq_link *kept = NULL,
+			**kept_tail = &kept; /* what a borrower leaves to the worker */
 	uint64_t handled = 0;
 	unsigned turns = 0;
 
@@ -142,20 +168,20 @@ run_turns(struct rva_worker *w)
 		if (w->run_head == NULL)
 			w->run_tail = &w->run_head;
 		turns++;
-		if (w->lent && (!a->ops->lend || (a->dead && a->watched))) {
+		if (w->lent && !a->ops->lend) {
 			a->link.next = NULL;
 			*kept_tail = &a->link;
 			kept_tail = &a->link.next;
 		} else if (rva_actor_turn(a, TURN_BUDGET, &handled)) {
-			rva_run_push(w, a);
+			if (w->lent && a->dead && a->watched) {
+				a->link.next = w->dead;
+				w->dead = &a->link;
+			} else {
+				rva_run_push(w, a);
+			}
 		}
 	}
-	if (kept != NULL) { /* first, in their order, when the worker has its turn back */
-		*kept_tail = w->run_head;
-		if (w->run_head == NULL)
-			w->run_tail = kept_tail;
-		w->run_head = kept;
-	}
+	run_first(w, kept, kept_tail);
 	rvq_counter_add(&w->messages, handled);
 	return turns;
 }
@@ -259,6 +285,7 @@ rva_worker_pass(struct rva_worker *w, uint64_t deadline)
 	unsigned done = 0, io;
 
 	w->now = rv_clock_us();
+	bury(w);
 	take_inbox(w);
 	/* What came before a timer is due counts before it, however long this thread was held up. */
 	if (!w->polled && rva_wheel_next(&w->wheel) <= w->now)

@@ -38,6 +38,7 @@ struct rva_worker {
 	/* owner */
 	struct rvq_link *run_head __attribute__((aligned(64)));
 	struct rvq_link **run_tail;
+	struct rvq_link *dead; /* ended in a lent turn: freed in the worker's own */
 	struct reeve_conn *dirty_head, **dirty_tail; /* to be flushed */
 	struct reeve_conn *read_head, **read_tail;   /* readable */
 	struct rva_dial *dials;                      /* connecting */
