@@ -109,6 +109,8 @@ sink_emit(void *ctx, const struct rv_event *ev)
 		m.kind = RVA_CTL_SLOT;
 		break;
 	default:
+		if (ev->kind == RV_EV_GONE && c->engine->nstreams == 0)
+			c->quiet_at = c->w->now;
 		push_down(c, ev);
 		return;
 	}

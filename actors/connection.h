@@ -91,6 +91,7 @@ struct reeve_conn {
 	int write_error; /* nothing more can be sent */
 	bool starved;    /* no memory to send with: tried again a little later */
 	uint64_t close_deadline, stall_deadline, linger_deadline;
+	uint64_t quiet_at; /* us: the last stream that there was has ended; 0: never */
 	struct reeve_conn *dirty_next, *read_next;
 	struct reeve_stream *fresh; /* got bytes in this delivery, not pumped yet */
 	struct rvq_counter reads, writes, copied_in, stalls, messages;

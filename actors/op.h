@@ -30,7 +30,8 @@ enum rva_msg_kind {
 	RVA_MSG_DIAL,
 	RVA_MSG_NEGOTIATE,
 	RVA_MSG_REFUSED,
-	RVA_MSG_BOUNCED /* decided, on its way to the worker's clerk */
+	RVA_MSG_WRITE_SENT, /* a write that is answered when the transport has taken it */
+	RVA_MSG_BOUNCED     /* decided, on its way to the worker's clerk */
 };
 
 enum rva_op_state { RVA_OP_PENDING = 1, RVA_OP_CLAIMED = 2, RVA_OP_CANCELLING = 3 };

@@ -35,6 +35,20 @@ rva_stream_send(struct reeve_stream *s, reeve_buf_t *b)
 		rva_conn_up(s->conn, &m);
 }
 
+void
+rva_stream_put(struct reeve_stream *s, reeve_buf_t *b)
+{
+	s->queued += b->len;
+	rva_stream_send(s, b);
+}
+
+static void
+tell_tap(struct reeve_stream *s, enum rva_tap_event ev, uint32_t n)
+{
+	if (s->tap != NULL)
+		s->tap->on(s->tap, ev, n);
+}
+
 /* Tell what was consumed since the last time: at the end of whatever consumed it. */
 void
 rva_stream_settle(struct reeve_stream *s)
@@ -99,6 +113,14 @@ fail_writes(struct reeve_stream *s, int rc)
 	rva_oplist_fail(&s->waiting->writes, rc);
 }
 
+/* What the transport has not taken it will not take any more. */
+static void
+fail_sent(struct reeve_stream *s, int rc)
+{
+	if (s->waiting != NULL)
+		rva_oplist_fail(&s->waiting->sent, rc);
+}
+
 static void
 end_out(struct reeve_stream *s, int rc)
 {
@@ -106,6 +128,7 @@ end_out(struct reeve_stream *s, int rc)
 	if (s->waiting != NULL)
 		fail_writes(s, rva_rc(&s->wr_rc));
 	wake_all(s);
+	tell_tap(s, RVA_TAP_ENDED, 0);
 }
 
 /* --- bytes in --- */
@@ -251,7 +274,9 @@ rva_stream_pump_out(struct reeve_stream *s)
 		if (s->shut || (rva_stream_budget(s) == 0 && !s->close_wanted))
 			return;
 		(void)rva_oplist_pop(&s->waiting->writes);
-		if (!rva_op_claim(op))
+		if (rva_op(op)->msg.kind == RVA_MSG_WRITE_SENT)
+			rva_oplist_push(&s->waiting->sent, op);
+		else if (!rva_op_claim(op))
 			continue; /* its cancel message lets go of the buffer */
 		n = rva_op(op)->buf->len;
 		s->queued += (uint32_t)n;
@@ -260,7 +285,8 @@ rva_stream_pump_out(struct reeve_stream *s)
 		else
 			rv_buf_unref(rva_op(op)->buf);
 		rva_op(op)->buf = NULL;
-		rva_op_finish(op, (reeve_ssize)n);
+		if (rva_op(op)->msg.kind != RVA_MSG_WRITE_SENT)
+			rva_op_finish(op, (reeve_ssize)n);
 	}
 	if (p != NULL) {
 		/* Bytes written behind an operation that is still on its way wait for it: its message comes here again. */
@@ -289,6 +315,9 @@ on_taken(struct reeve_stream *s, uint32_t n, bool dry)
 			rva_port_taken(s, p, threads, dry);
 	}
 	s->queued -= n - threads;
+	if (s->waiting != NULL && s->queued == 0)
+		rva_oplist_fail(&s->waiting->sent, 0);
+	tell_tap(s, RVA_TAP_TAKEN, n - threads);
 	if (s->waiting != NULL && s->waiting->writes.head != NULL)
 		rva_stream_pump_out(s);
 }
@@ -331,6 +360,7 @@ on_reset_by_us(struct reeve_stream *s)
 	up(s, RVA_UP_RESET, rvq_cell32_get(&s->rst_code));
 	stop(s);
 	end_out(s, REEVE_ECLOSED);
+	fail_sent(s, REEVE_ECLOSED);
 	rva_nego_over(s, REEVE_ECLOSED);
 }
 
@@ -343,6 +373,7 @@ rva_stream_fail(struct reeve_stream *s, int rc, bool fin)
 	rv_chain_clear(&s->in);
 	s->in_rc = rc; /* the peer's end, if it was there, is no clean one */
 	end_out(s, rc);
+	fail_sent(s, rc);
 	end_in(s, rc);
 }
 
@@ -376,6 +407,7 @@ on_rst(struct reeve_stream *s, const struct rv_event *ev)
 	rva_nego_over(s, rc);
 	s->shut = true;
 	end_out(s, rc);
+	fail_sent(s, rc);
 	end_in(s, rc);
 }
 
@@ -409,7 +441,12 @@ on_gone(struct reeve_stream *s, const struct rv_event *ev)
 	if (ev->flags & RV_EVF_ENDED) {
 		end_out(s, rc);
 		end_in(s, rc);
+	} else if (s->in_rc ==
+	    RVA_RC_OPEN) { /* neither end did that: the engine had no memory for its bytes */
+		end_out(s, REEVE_ENOMEM);
+		end_in(s, REEVE_ENOMEM);
 	}
+	fail_sent(s, rc);
 	if (s->refused)
 		stream_free(&s->actor);
 	else if (s->dropped)
@@ -437,6 +474,7 @@ rva_stream_on(struct reeve_stream *s, const struct rv_event *ev)
 		on_taken(s, ev->n, ev->flags & RV_EVF_DRY);
 		break;
 	case RV_EV_CLOSING:
+		tell_tap(s, RVA_TAP_CLOSING, 0);
 		(void)answer(&s->wr_rc, REEVE_ECLOSED);
 		wake_all(s);
 		s->shut_wanted = true;
@@ -513,7 +551,7 @@ stream_on(struct rva_actor *a, struct rvq_node *n)
 		on_bell(s, rvq_bell_answer(&s->bell));
 	else if (m->kind == RVA_MSG_READ)
 		rva_stream_read_op(s, rva_op_of_msg(n));
-	else if (m->kind == RVA_MSG_WRITE)
+	else if (m->kind == RVA_MSG_WRITE || m->kind == RVA_MSG_WRITE_SENT)
 		rva_stream_write_op(s, rva_op_of_msg(n));
 	else if (m->kind == RVA_MSG_REFUSED)
 		rva_stream_refused_op(s, rva_op_of_msg(n));

@@ -37,8 +37,20 @@
 /* Operations that wait, made at the first one. */
 struct rva_waiting {
 	struct rva_oplist reads, writes;
+	struct rva_oplist sent; /* RVA_MSG_WRITE_SENT: accepted, not yet taken */
 	struct rva_timer timer;
 	struct reeve_stream *s;
+};
+
+/* Who writes to a stream without operations: an actor of the same worker, told of what becomes of its bytes by direct
+ * calls.  Nobody else writes to that stream. */
+enum rva_tap_event {
+	RVA_TAP_TAKEN,   /* the transport took n bytes */
+	RVA_TAP_CLOSING, /* the connection closes gracefully: what is put now is still sent */
+	RVA_TAP_ENDED /* nothing is taken from now on, or (REEVE_ESHUT) nothing more can be put */
+};
+struct rva_tap {
+	void (*on)(struct rva_tap *t, enum rva_tap_event ev, uint32_t n);
 };
 
 struct reeve_stream {
@@ -74,6 +86,7 @@ struct reeve_stream {
 	bool refused : 1; /* there never was a handle: nothing can be in the mailbox */
 	bool used : 1;    /* there was a reading or writing operation */
 	struct rva_waiting *waiting;
+	struct rva_tap *tap;              /* or NULL */
 	struct reeve_stream *accept_next; /* controller's queue */
 	struct reeve_stream *fresh_next;  /* the connection's list of those with new bytes */
 	bool fresh;
@@ -103,8 +116,21 @@ void rva_stream_retime(struct reeve_stream *s);
 /* negotiate.c: the talk is over, bytes go on; both directions end with rc, by FIN or a reset. */
 void rva_stream_resume(struct reeve_stream *s);
 void rva_stream_fail(struct reeve_stream *s, int rc, bool fin);
+/* For the floor above, any thread: as reeve_write_async, but answered when the transport has taken all that was written so
+ * far. */
+void rva_stream_write_sent(reeve_stream_t *s, reeve_buf_t *b, reeve_op_t *op);
+/* The next unread bytes, or NULL.  Only inside the completion of a read of s, which tells what was consumed. */
+reeve_buf_t *rva_stream_next(struct reeve_stream *s);
+/* The peer has ended its direction, and nothing is unread. */
+static inline bool
+rva_stream_at_end(const struct reeve_stream *s)
+{
+	return s->in_rc != RVA_RC_OPEN && s->in.head == NULL;
+}
 /* To the connection; the reference goes along. */
 void rva_stream_send(struct reeve_stream *s, reeve_buf_t *b);
+/* From the tap: bytes behind everything before; consumes b, which is not empty.  Not once it has ended. */
+void rva_stream_put(struct reeve_stream *s, reeve_buf_t *b);
 /* Send budget left, bytes. */
 static inline size_t
 rva_stream_budget(const struct reeve_stream *s)

@@ -315,8 +315,8 @@ refuse_write(reeve_stream_t *s, reeve_op_t *op, int rc)
 	rva_post(&s->actor, &rva_op(op)->msg.node);
 }
 
-void
-reeve_write_async(reeve_stream_t *s, reeve_buf_t *b, reeve_op_t *op)
+static void
+start_write(reeve_stream_t *s, reeve_buf_t *b, reeve_op_t *op, uintptr_t kind)
 {
 	struct rva_port *p;
 	int rc = s == NULL || b == NULL ? REEVE_EINVAL : rva_rt_alive(s->conn->rt);
@@ -338,9 +338,21 @@ reeve_write_async(reeve_stream_t *s, reeve_buf_t *b, reeve_op_t *op)
 		return;
 	}
 	p = rva_port_peek(s);
-	rva_op_prepare(op, &s->actor, RVA_MSG_WRITE, reeve_stream_ref(s), unref_stream);
+	rva_op_prepare(op, &s->actor, kind, reeve_stream_ref(s), unref_stream);
 	rva_op(op)->buf = b;
 	rva_op(op)->pos = p != NULL ? rvq_cell64_get(&p->accepted) : 0;
 	(void)rvq_cell32_add(&s->posted, 1);
 	rva_post(&s->actor, &rva_op(op)->msg.node);
+}
+
+void
+reeve_write_async(reeve_stream_t *s, reeve_buf_t *b, reeve_op_t *op)
+{
+	start_write(s, b, op, RVA_MSG_WRITE);
+}
+
+void
+rva_stream_write_sent(reeve_stream_t *s, reeve_buf_t *b, reeve_op_t *op)
+{
+	start_write(s, b, op, RVA_MSG_WRITE_SENT);
 }

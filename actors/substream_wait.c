@@ -30,7 +30,8 @@ on_timer(struct rva_timer *t, uint64_t now)
 {
 	struct rva_waiting *w = rva_container(t, struct rva_waiting, timer);
 	struct reeve_stream *s = w->s;
-	uint64_t rd = rvq_cell64_get(&s->rd_deadline), wr = rvq_cell64_get(&s->wr_deadline), a, b;
+	uint64_t rd = rvq_cell64_get(&s->rd_deadline), wr = rvq_cell64_get(&s->wr_deadline), a, b,
+		 c;
 	bool stays = false;
 
 	for (reeve_op_t *op = w->writes.head; op != NULL; op = rva_op(op)->next) {
@@ -44,6 +45,8 @@ on_timer(struct rva_timer *t, uint64_t now)
 	rvq_cell32_put(&s->async_reads, stays);
 	a = expire(&w->reads, rd, now);
 	b = expire(&w->writes, wr, now);
+	c = rva_oplist_expire(&w->sent, now);
+	b = b < c ? b : c;
 	rva_timer_set(&s->conn->w->wheel, t, a < b ? a : b);
 	rva_stream_pump_out(s); /* what waited for those */
 }
@@ -60,6 +63,7 @@ waiting(struct reeve_stream *s)
 		return NULL;
 	rva_oplist_init(&w->reads);
 	rva_oplist_init(&w->writes);
+	rva_oplist_init(&w->sent);
 	w->timer.fn = on_timer;
 	w->s = s;
 	s->waiting = w;
@@ -115,7 +119,8 @@ rva_stream_write_op(struct reeve_stream *s, reeve_op_t *op)
 		rva_op(op)->buf = NULL;
 		(void)rva_op_answer(op, w == NULL ? REEVE_ENOMEM : rva_rc(&s->wr_rc));
 	} else {
-		if (w->writes.head != NULL || rva_stream_budget(s) == 0 || rva_nego_mute(s))
+		if (w->writes.head != NULL || rva_stream_budget(s) == 0 || rva_nego_mute(s) ||
+		    rva_op(op)->msg.kind == RVA_MSG_WRITE_SENT)
 			wait_until(s, op, rvq_cell64_get(&s->wr_deadline));
 		rva_oplist_push(&w->writes, op);
 	}
@@ -135,10 +140,12 @@ rva_stream_refused_op(struct reeve_stream *s, reeve_op_t *op)
 void
 rva_stream_cancel_op(struct reeve_stream *s, reeve_op_t *op)
 {
-	if (s->waiting != NULL && !rva_oplist_remove(&s->waiting->reads, op))
-		(void)rva_oplist_remove(&s->waiting->writes, op);
+	if (s->waiting != NULL && !rva_oplist_remove(&s->waiting->reads, op) &&
+	    !rva_oplist_remove(&s->waiting->writes, op))
+		(void)rva_oplist_remove(&s->waiting->sent, op);
 	rvq_cell32_put(&s->async_reads, s->waiting != NULL && s->waiting->reads.head != NULL);
-	if (rva_op(op)->msg.kind == RVA_MSG_WRITE && rva_op(op)->buf != NULL)
+	if ((rva_op(op)->msg.kind == RVA_MSG_WRITE || rva_op(op)->msg.kind == RVA_MSG_WRITE_SENT) &&
+	    rva_op(op)->buf != NULL)
 		rv_buf_unref(rva_op(op)->buf);
 	if (rva_op(op)->msg.kind == RVA_MSG_NEGOTIATE)
 		rva_nego_cancel(s, op);
@@ -158,4 +165,14 @@ rva_stream_retime(struct reeve_stream *s)
 		wait_until(s, op, rvq_cell64_get(&s->rd_deadline));
 	for (reeve_op_t *op = w->writes.head; op != NULL; op = rva_op(op)->next)
 		wait_until(s, op, rvq_cell64_get(&s->wr_deadline));
+}
+
+reeve_buf_t *
+rva_stream_next(struct reeve_stream *s)
+{
+	reeve_buf_t *b = rv_chain_pop(&s->in);
+
+	if (b != NULL)
+		s->consumed += b->len;
+	return b;
 }

@@ -29,7 +29,13 @@ REEVE_BEGIN
 	X(ETRUNC, 19, "the connection ended inside a frame")               \
 	X(EDEAD, 20, "no sign of life from the peer")                      \
 	X(ENOPROTO, 21, "no protocol in common with the peer")             \
-	X(EIDENTITY, 22, "the peer is not who it should be")
+	X(EIDENTITY, 22, "the peer is not who it should be")               \
+	X(ENOTCONN, 23, "not connected to this peer")                      \
+	X(EDIAL, 24, "the peer cannot be reached")                         \
+	X(ETOOBIG, 25, "larger than the protocol allows")                  \
+	X(ELOST, 26, "the connection was lost")                            \
+	X(ECLOGGED, 27, "the send queue is full")                          \
+	X(ESTALE, 28, "what this answers is gone")
 
 enum reeve_err {
 	REEVE_OK = 0,

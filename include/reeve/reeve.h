@@ -10,7 +10,10 @@
 #include <reeve/export.h>
 #include <reeve/key.h>
 #include <reeve/listen.h>
+#include <reeve/node.h>
+#include <reeve/notif.h>
 #include <reeve/op.h>
+#include <reeve/request.h>
 #include <reeve/rt.h>
 #include <reeve/stats.h>
 #include <reeve/stream.h>

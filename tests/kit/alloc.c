@@ -22,14 +22,14 @@ static void *
 kit_alloc(void *ctx, size_t size, size_t align)
 {
 	struct rvt_alloc *t = ctx;
-	uint64_t call = rvq_gauge_add(&t->calls, 1);
+	uint64_t call = rvq_gauge_add(&t->calls, 1), fails = rvq_cell64_get(&t->fail_at);
 	size_t head = align > sizeof(struct mark) ? align : sizeof(struct mark);
 	struct mark *m;
 	void *base;
 
 	if (size == 0 || align < 16 || (align & (align - 1)) != 0)
 		abort();
-	if (t->fail_at != 0 && (call == t->fail_at || (t->fail_rest && call > t->fail_at)))
+	if (fails != 0 && (call == fails || (rvq_cell32_get(&t->fail_rest) && call > fails)))
 		return NULL;
 	if (posix_memalign(&base, align, head + size) != 0)
 		return NULL;
@@ -71,14 +71,16 @@ void
 rvt_alloc_fail(struct rvt_alloc *t, uint64_t nth, bool rest)
 {
 	rvq_gauge_sub(&t->calls, rvq_gauge_get(&t->calls));
-	t->fail_at = nth;
-	t->fail_rest = rest;
+	rvq_cell32_put(&t->fail_rest, rest);
+	rvq_cell64_put(&t->fail_at, nth);
 }
 
 bool
 rvt_alloc_failed(const struct rvt_alloc *t)
 {
-	return t->fail_at != 0 && rvq_gauge_get(&t->calls) >= t->fail_at;
+	uint64_t fails = rvq_cell64_get(&t->fail_at);
+
+	return fails != 0 && rvq_gauge_get(&t->calls) >= fails;
 }
 
 void
