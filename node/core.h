@@ -103,4 +103,9 @@ void rvn_open_cancel(struct rvn_open *o);
  * is itself. */
 int rvn_error(reeve_stream_t *s, int rc);
 
+/* Reset a stream, unless something of ours is not sent yet, such as the name that was just agreed on: without it the peer
+ * would take it that we speak none of his protocols.  Then dropping the last handle ends it, behind that.  The stream's
+ * worker. */
+void rvn_turn_away(reeve_stream_t *s);
+
 #endif

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "actors/connection.h"
+#include "actors/substream.h"
 #include "lib/alloc.h"
 #include "lib/check.h"
 #include "lib/clock.h"
@@ -46,6 +47,13 @@ refuse(struct rvn_link *l, reeve_stream_t *s)
 	reeve_close(s);
 }
 
+void
+rvn_turn_away(reeve_stream_t *s)
+{
+	if (s->queued == 0)
+		(void)reeve_reset(s, 0);
+}
+
 /* The peer and we have agreed. */
 static void
 dispatch(struct rvn_link *l, reeve_stream_t *s, const struct rvn_slot *slot)
@@ -53,8 +61,8 @@ dispatch(struct rvn_link *l, reeve_stream_t *s, const struct rvn_slot *slot)
 	reeve_node_t *n = l->node;
 
 	if (l->ended || !rvn_hold(n)) {
-		(void)reeve_reset(s, 0);
-		reeve_close(s);
+		rvn_turn_away(s);
+		reeve_stream_unref(s);
 		return;
 	}
 	slot->p->ops->inbound(slot->p, l->text, s, slot->index);

@@ -78,8 +78,10 @@ end(struct reeve_inbound *in, int rc)
 	rva_timer_clear(&in->stream->conn->w->wheel, &in->timer);
 	if (in->handed && rvn_in_unqueue(in->r, in))
 		in->handed = false;
-	if (rc < 0)
-		(void)reeve_reset(in->stream, 0);
+	if (rc < 0 && in->pending > 0)
+		(void)reeve_reset(in->stream, 0); /* which ends the operation */
+	else if (rc < 0)
+		rvn_turn_away(in->stream);
 }
 
 /* What a requester's end means to who answers. */
@@ -380,7 +382,7 @@ rvn_in_arrive(struct rvn_proto *p, const char *peer, reeve_stream_t *s, unsigned
 		in = make(r, peer, s, name);
 	if (in == NULL || !rvn_in_enter(r, in)) {
 		(void)rvq_gauge_add(&r->gauges->requests_refused, 1);
-		(void)reeve_reset(s, 0);
+		rvn_turn_away(s);
 		reeve_stream_unref(s);
 		if (in != NULL)
 			inbound_free(&in->actor); /* nobody has heard of it */

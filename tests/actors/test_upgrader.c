@@ -110,7 +110,7 @@ END_TEST
 START_TEST(transport_and_filter_stay_the_callers_when_it_fails)
 {
 	struct rva_upgrade up = begin();
-	struct rv_filter mine = {NULL};
+	struct rv_filter mine = {.ops = NULL};
 	reeve_conn_t *c = NULL;
 
 	up.filter = &mine;

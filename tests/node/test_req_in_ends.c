@@ -105,6 +105,53 @@ START_TEST(a_refusal_is_seen_at_once)
 }
 END_TEST
 
+static void
+refuse_at_once(reeve_inbound_t *asked, void *arg)
+{
+	(void)arg;
+	reeve_refuse(asked);
+}
+
+/* Above a limit, or by a callback: what was agreed on still leaves, else the requester would take it that we do not know the
+ * protocol.  A requester that is lazy has said everything at once. */
+START_TEST(a_refusal_comes_behind_the_agreed_name)
+{
+	static const char said[] = "\x13/multistream/1.0.0\n\x07" RQ_NAME "\n";
+	const size_t n = sizeof(said) - 1; /* an empty request is the zero behind it */
+	reeve_reqs_cfg_t cfg;
+
+	rq_cfg(&cfg);
+	cfg.max_inbound = 1;
+	cfg.fn = _i == 1 ? refuse_at_once : NULL;
+	rq_start(&b, 1, &cfg);
+	rq_raw_dial(&w, &b);
+	if (_i == 0)
+		ask(true);
+	for (int i = 0; i < 50; i++) {
+		reeve_stream_t *t = NULL;
+		char heard[sizeof(said)];
+
+		ck_assert_int_eq(reeve_open(w.k, &t, RVT_WAIT_MS), 0);
+		(void)reeve_deadline(t, REEVE_RD | REEVE_WR, RVT_WAIT_MS);
+		rq_raw_bytes(t, said, n + 1);
+		for (size_t have = 0; have < n;) {
+			reeve_ssize got = reeve_read(t, heard + have, n - have);
+
+			ck_assert_int_gt(got, 0);
+			have += (size_t)got;
+		}
+		ck_assert_mem_eq(heard, said, n);
+		rq_raw_end(t, REEVE_ERESET);
+		reeve_close(t);
+	}
+	if (_i == 0) {
+		reeve_refuse(in);
+		reeve_close(s);
+	}
+	finish(0, _i == 0 ? 51 : 50);
+}
+END_TEST
+
 START_TEST(a_response_beyond_the_limit_is_a_refusal)
 {
 	start(5000);
@@ -374,8 +421,8 @@ END_TEST
 
 RVT_MAIN_TABLE("req_in_ends", {&a_response_ends_by_fin, 2},
     {&a_requester_that_keeps_its_side_open_is_let_go_at_the_deadline, 0},
-    {&a_refusal_is_seen_at_once, 2}, {&a_response_beyond_the_limit_is_a_refusal, 0},
-    {&who_is_not_answered_in_time_is_told, 2},
+    {&a_refusal_is_seen_at_once, 2}, {&a_refusal_comes_behind_the_agreed_name, 2},
+    {&a_response_beyond_the_limit_is_a_refusal, 0}, {&who_is_not_answered_in_time_is_told, 2},
     {&a_request_that_nobody_takes_is_reset_at_the_deadline, 0},
     {&a_requester_that_leaves_is_no_riddle, LEFTS},
     {&a_request_that_was_given_up_in_the_queue_is_gone_at_once, 0},
