@@ -5,37 +5,9 @@
 #include <string.h>
 
 #include "tests/kit/duo.h"
-#include "tests/kit/notes.h"
 #include "tests/kit/peer.h"
 #include "tests/kit/run.h"
-
-static struct rvt_notes t;
-static reeve_sink_t *k[2];
-static reeve_notif_cfg_t nc[2];
-static struct rvt_notes_cfg cfg;
-
-static const char *
-id(unsigned i)
-{
-	return t.net.node[i].id;
-}
-
-static void
-prepare(void)
-{
-	memset(&cfg, 0, sizeof(cfg));
-	for (unsigned i = 0; i < 2; i++) {
-		rvt_notes_cfg(&nc[i], NULL);
-		nc[i].flags = REEVE_NOTIF_ACCEPT_ALL;
-		cfg.cfg[i] = &nc[i];
-	}
-}
-
-static reeve_buf_t *
-note(size_t n, uint32_t number)
-{
-	return rvt_note(t.net.node[0].rt, n, number);
-}
+#include "tests/node/notif_duo.h"
 
 struct called {
 	pthread_mutex_t lock;
