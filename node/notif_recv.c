@@ -321,11 +321,12 @@ feed_starved(struct reeve_notif *p)
 	k = p->starved;
 	p->starved = NULL;
 	rvq_cell32_put(&p->starving, 0);
-	for (struct reeve_sink *i = k; i != NULL; i = i->snext)
-		i->starved = false;
 	rvn_nunlock(p);
 	for (; k != NULL; k = next) {
+		rvn_nlock(p);
 		next = k->snext;
+		k->starved = false; /* from now on it may be starved again, and its link is its own */
+		rvn_nunlock(p);
 		rvn_session_ring(k, RVN_K_ROOM);
 		reeve_sink_unref(k);
 	}
