@@ -114,7 +114,6 @@ START_TEST(an_open_right_after_connected_always_works)
 		(void)reeve_node_disconnect(t.node[0].n, t.node[1].id);
 		RVT_UNTIL(rvt_net_stats(&t, 0).conns + rvt_net_stats(&t, 1).conns == 0);
 	}
-	t.node[0].hook = t.node[1].hook = NULL;
 	rvt_net_end(&t);
 }
 END_TEST
