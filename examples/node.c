@@ -81,8 +81,7 @@ on_peer(void *arg, int event, const char *peer, const char *addr, const reeve_re
 static int
 on_gossip(reeve_notif_t *p, const reeve_notif_event_t *ev, void *arg)
 {
-	(void)p;
-	(void)arg;
+	(void)p, (void)arg;
 	if (ev->type == REEVE_NOTIF_RECEIVED && ev->data != NULL && is_news(ev->data))
 		spread(ev->data, ev->peer);
 	return 0;
@@ -115,13 +114,12 @@ start(const char *listen_at)
 	cfg.conn = &conn;
 	cfg.fn = on_peer;
 	reeve_notif_cfg_init(&notif);
+	reeve_reqs_cfg_init(&reqs);
 	notif.names = &names[0];
-	notif.nnames = 1;
+	notif.nnames = reqs.nnames = 1;
 	notif.flags = REEVE_NOTIF_ACCEPT_ALL;
 	notif.fn = on_gossip;
-	reeve_reqs_cfg_init(&reqs);
 	reqs.names = &names[1];
-	reqs.nnames = 1;
 	reqs.fn = on_question;
 	rc = rc < 0 ? rc : reeve_rt_create(&rt, NULL);
 	rc = rc < 0 ? rc : reeve_node_create(&node, rt, &cfg);
@@ -168,12 +166,10 @@ main(int argc, char **argv)
 	int i, rc;
 
 	for (i = 1; i + 1 < argc && argv[i][0] == '-'; i += 2) {
-		if (strcmp(argv[i], "--every") == 0)
-			ms = atol(argv[i + 1]);
-		else if (strcmp(argv[i], "--listen") == 0)
+		if (strcmp(argv[i], "--listen") == 0)
 			listen_at = argv[i + 1];
 		else
-			break;
+			ms = strcmp(argv[i], "--every") == 0 ? atol(argv[i + 1]) : -1;
 	}
 	if ((i < argc && argv[i][0] == '-') || ms <= 0) {
 		fprintf(stderr, "usage: node [--listen ADDR] [--every MS] [ADDR...]\n");

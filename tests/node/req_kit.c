@@ -49,6 +49,8 @@ rq_start_node(struct rq_node *p, uint8_t key, unsigned workers, const reeve_node
 	rt.log_level = REEVE_LOG_ERROR;
 	ck_assert_int_eq(reeve_rt_create(&p->rt, &rt), 0);
 	reeve_cfg_init(&conn);
+	if (given != NULL && given->conn != NULL)
+		conn = *given->conn;
 	upgrade(&up, bytes, key);
 	conn.upgrade = &up;
 	reeve_node_cfg_init(&cfg);

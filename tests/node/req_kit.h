@@ -26,7 +26,7 @@ struct rq_node {
 };
 /* What rq_cfg makes: RQ_NAME alone, fn NULL. */
 void rq_cfg(reeve_reqs_cfg_t *cfg);
-/* workers 0: one.  cfg NULL: rq_cfg's.  key: a number, another for each. */
+/* workers 0: one.  cfg NULL: rq_cfg's, or a node's defaults (its conn needs no upgrade).  key: a number, another for each. */
 void rq_start(struct rq_node *p, uint8_t key, const reeve_reqs_cfg_t *cfg);
 void rq_start_node(struct rq_node *p, uint8_t key, unsigned workers, const reeve_node_cfg_t *cfg);
 void rq_install(struct rq_node *p, const reeve_reqs_cfg_t *cfg);

@@ -141,15 +141,57 @@ START_TEST(nobody_is_dialed_who_must_not_be)
 }
 END_TEST
 
-START_TEST(a_peer_without_an_address_cannot_be_dialed)
+START_TEST(a_peer_that_is_nowhere_cannot_be_dialed)
 {
 	struct rq_ask ask;
 
 	rq_start(&a, 1, NULL);
 	rq_start(&b, 2, NULL);
+	if (_i == 1) /* there is one, and nobody there */
+		ck_assert_int_eq(reeve_node_add_address(a.n, b.id, "tcp://127.0.0.1:1"), 0);
 	rq_ask_init(&ask, 0);
 	rq_ask_start(&ask, &a, b.id, rq_buf(a.rt, 10, 0));
 	rq_ask_want(&ask, REEVE_EDIAL, REEVE_STEP_DIAL);
+	part();
+}
+END_TEST
+
+#define STREAMS 16
+
+/* The peer's limit of streams: what is above it is reset, and the rest and the connection go on. */
+START_TEST(more_requests_than_the_peer_takes_streams_fail_alone)
+{
+	static struct rq_ask ask[4 * STREAMS];
+	reeve_node_cfg_t node;
+	reeve_cfg_t conn;
+	unsigned ok = 0;
+
+	reeve_cfg_init(&conn);
+	conn.max_in = STREAMS;
+	reeve_node_cfg_init(&node);
+	node.conn = &conn;
+	rq_start(&a, 1, NULL);
+	rq_start_node(&b, 2, 0, &node);
+	rq_install(&b, NULL);
+	rq_dial(&a, &b);
+	for (unsigned i = 0; i < 4 * STREAMS; i++) {
+		rq_ask_init(&ask[i], RVT_WAIT_MS);
+		rq_ask_start(&ask[i], &a, b.id, rq_buf(a.rt, 10, i));
+	}
+	RVT_UNTIL(rq_stats(&a).requests_failed == 3 * STREAMS);
+	for (unsigned i = 0; i < STREAMS; i++)
+		reeve_respond(rq_next(&b), NULL, NULL, NULL);
+	for (unsigned i = 0; i < 4 * STREAMS; i++) {
+		ok += rq_ask_wait(&ask[i]) == 0;
+		ck_assert(ask[i].q.rc == 0 || ask[i].q.rc == REEVE_EREFUSED);
+	}
+	ck_assert_uint_eq(ok, STREAMS);
+	rq_quiet(&b);
+	rq_ask_init(&ask[0], RVT_WAIT_MS);
+	rq_ask_start(&ask[0], &a, b.id, NULL);
+	reeve_respond(rq_next(&b), NULL, NULL, NULL);
+	ck_assert_int_eq(rq_ask_wait(&ask[0]), 0);
+	ck_assert_uint_eq(rq_stats(&a).conns_total, 1);
 	part();
 }
 END_TEST
@@ -386,7 +428,8 @@ END_TEST
 
 RVT_MAIN_TABLE("req", {&a_request_is_answered, 4}, {&requests_go_both_ways, 0},
     {&many_at_once_are_all_answered, 4}, {&nobody_is_dialed_who_must_not_be, 0},
-    {&a_peer_without_an_address_cannot_be_dialed, 0},
+    {&a_peer_that_is_nowhere_cannot_be_dialed, 2},
+    {&more_requests_than_the_peer_takes_streams_fail_alone, 0},
     {&the_payload_is_that_of_the_agreed_name, sizeof(fallbacks) / sizeof(fallbacks[0])},
     {&a_protocol_that_the_peer_does_not_speak_is_told, 2},
     {&a_request_that_is_too_large_is_not_sent, 0},
