@@ -325,7 +325,8 @@ feed_starved(struct reeve_notif *p)
 	for (; k != NULL; k = next) {
 		rvn_nlock(p);
 		next = k->snext;
-		k->starved = false; /* from now on it may be starved again, and its link is its own */
+		k->starved =
+		    false; /* from now on it may be starved again, and its link is its own */
 		rvn_nunlock(p);
 		rvn_session_ring(k, RVN_K_ROOM);
 		reeve_sink_unref(k);
