@@ -192,7 +192,7 @@ START_TEST(asynchronous_sends_wait_are_cancelled_and_expire)
 	all = fill(10000);
 	for (unsigned i = 0; i < 6; i++) {
 		rvt_done_init(&d[i], i == 2 ? 50 : -1);
-		reeve_sink_send_async(k[0], note(30000, 1000 + i), &d[i].op);
+		reeve_sink_send_async(k[0], note(60000, 1000 + i), &d[i].op);
 	}
 	ck_assert_int_eq((int)rvt_done_wait(&d[2]), REEVE_ETIMEDOUT);
 	reeve_op_cancel(&d[4].op);
@@ -202,7 +202,7 @@ START_TEST(asynchronous_sends_wait_are_cancelled_and_expire)
 		receive(10000, i);
 	for (uint32_t i = 0; i < 6; i++)
 		if (i != 2 && i != 4) {
-			receive(30000, 1000 + i);
+			receive(60000, 1000 + i);
 			ck_assert_int_eq((int)rvt_done_wait(&d[i]), 0);
 		}
 	rvt_notes_quiet(&t, 1, 0);
@@ -229,7 +229,7 @@ START_TEST(asynchronous_sends_end_with_the_stream)
 	(void)fill(10000);
 	for (unsigned i = 0; i < 3; i++) {
 		rvt_done_init(&d[i], -1);
-		reeve_sink_send_async(k[0], note(30000, 0), &d[i].op);
+		reeve_sink_send_async(k[0], note(60000, 0), &d[i].op);
 	}
 	if (_i == 0)
 		ck_assert_int_eq(reeve_notif_close(t.p[0], id(1), 0), 0);
