@@ -102,7 +102,7 @@ START_TEST(scenario_121_requests_end_with_their_connection)
 {
 	unsigned rounds = 400 * rvt_scale(), ok = 0, failed = 0;
 	uint64_t rss = 0;
-	struct rvq_cellptr kept = {0};
+	struct rvq_cellptr kept = {NULL};
 	reeve_reqs_cfg_t cfg;
 	struct rq_ask ask;
 
