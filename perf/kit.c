@@ -121,6 +121,18 @@ rvp_ratio(const struct rvp_case *a, const struct rvp_case *b, unsigned rounds)
 }
 
 void
+rvp_cell_print(const struct rvp_cell *c, const double *values, size_t n)
+{
+	printf("{\"bench\":\"%s\",\"row\":\"%s\",\"contender\":\"%s\",\"what\":\"%s\",\"unit\":\"%"
+	       "s\",",
+	    c->bench, c->row, c->contender, c->what, c->unit);
+	printf("\"x\":%.6g,\"value\":%.4g,\"q1\":%.4g,\"q3\":%.4g,\"n\":%zu}\n", c->x,
+	    rvp_quantile(values, n, 0.5), rvp_quantile(values, n, 0.25),
+	    rvp_quantile(values, n, 0.75), n);
+	fflush(stdout);
+}
+
+void
 rvp_print(const char *bench, const char *name, const char *unit, double value, unsigned n)
 {
 	printf("{\"bench\":\"%s\",\"case\":\"%s\",\"unit\":\"%s\",\"value\":%.4g,\"n\":%u}\n",

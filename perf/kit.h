@@ -47,6 +47,23 @@ void rvp_rounds(struct rvp_case *cases, size_t n, unsigned rounds);
 /* The median over rounds of a's figure divided by b's in the same round. */
 double rvp_ratio(const struct rvp_case *a, const struct rvp_case *b, unsigned rounds);
 
+/*
+ * A figure: whose answer it is to which question, so that reports can make tables and plots of it.  The strings
+ * need no escaping and live as long as the call.
+ */
+struct rvp_cell {
+	const char *bench;     /* the question: "messages", "isolation", ... */
+	const char *row;       /* what is varied: "8 x 64 KiB hot" */
+	const char *contender; /* "worker", "plain", "rust"; "a/b": a ratio */
+	const char *what;      /* "rate", "p50", "p99", "cpu", "switches", "calls" */
+	const char *unit;      /* "GB/s", "us", "s/GB", "/MiB", "ratio" */
+	double x;              /* the number behind the row, for plots; 0: none */
+};
+
+/* One line {"bench","row","contender","what","unit","x","value","q1","q3","n"}: the median and the quartiles of n
+ * values, 0 < n <= RVP_ROUNDS_MAX. */
+void rvp_cell_print(const struct rvp_cell *c, const double *values, size_t n);
+
 /* One line {"bench","case","unit","value","n"} on standard output; the strings need no escaping. */
 void rvp_print(const char *bench, const char *name, const char *unit, double value, unsigned n);
 
