@@ -2,12 +2,13 @@
  * notifications.c - what notifications and requests between two nodes cost: our side of perf/peers/notifications.
  *
  * usage: notifications [--bench notifications|requests] [--security noise|plaintext|none] [--raw] [--lazy]
- *                      [--workers N] [--timeout-ms N] [--pin]   answers lines "run serial|backpressure SIZE N" of its input
+ *                      [--callbacks] [--workers N] [--timeout-ms N] [--pin]   answers lines "run serial|backpressure SIZE N" of its input
  *        notifications --quick                              a short run of everything
  *
  * The workload of polkadot-sdk's benches notifications_protocol and request_response_protocol: two nodes in one process,
  * one connection, a fresh buffer of zeros for each message, which its receiver frees.  Serial: the receiver hands a token
- * back in the process.  The thread that sends and the one that receives are made once and wait in between.  Without
+ * back in the process.  The thread that sends and the one that receives are made once and wait in between; with --callbacks
+ * there are none, and one runtime carries both nodes.  Without
  * security nodes have no ids, so "none" is plaintext, which says who is there and then leaves the bytes alone.
  */
 #include <config.h>
@@ -166,6 +167,10 @@ receiver_main(void *arg)
 static void
 run(struct bench *b, enum variant variant, size_t size, unsigned n)
 {
+	if (b->carrier->flow != NULL) {
+		b->carrier->flow(b->run, variant == SERIAL, size, n);
+		return;
+	}
 	b->variant = variant;
 	b->size = size;
 	b->n = n;
@@ -183,6 +188,10 @@ start(struct bench *b)
 	sem_init(&b->end, 0, 0);
 	sem_init(&b->token, 0, 0);
 	b->run = b->carrier->open(&b->wanted);
+	if (b->carrier->flow != NULL) {
+		run(b, BACKPRESSURE, PREHEAT, 1);
+		return;
+	}
 	rvp_thread(&b->receiver, receiver_main, b, b->wanted.pin ? 1 : RVP_ANY_CPU);
 	rvp_thread(&b->sender, sender_main, b, b->wanted.pin ? 0 : RVP_ANY_CPU);
 	if (!b->wanted.requests)
@@ -196,8 +205,10 @@ stop(struct bench *b)
 	b->n = 0;
 	for (int i = 0; i < 2; i++)
 		sem_post(&b->begin[i]);
-	pthread_join(b->sender, NULL);
-	pthread_join(b->receiver, NULL);
+	if (b->carrier->flow == NULL) {
+		pthread_join(b->sender, NULL);
+		pthread_join(b->receiver, NULL);
+	}
 	b->carrier->close(b->run);
 	sem_destroy(&b->begin[0]);
 	sem_destroy(&b->begin[1]);
@@ -294,9 +305,10 @@ quick(struct bench *b)
 static int
 usage(void)
 {
-	fputs("usage: notifications [--bench notifications|requests] [--security "
-	      "noise|plaintext|none] [--raw] [--lazy]\n"
-	      "                     [--workers N] [--timeout-ms N] [--pin] | --quick\n",
+	fputs(
+	    "usage: notifications [--bench notifications|requests] [--security "
+	    "noise|plaintext|none] [--raw] [--lazy]\n"
+	    "                     [--callbacks] [--workers N] [--timeout-ms N] [--pin] | --quick\n",
 	    stderr);
 	return 2;
 }
@@ -313,6 +325,11 @@ main(int argc, char **argv)
 
 		if (strcmp(word, "--raw") == 0) {
 			b.carrier = &rvp_carrier_raw;
+			continue;
+		}
+		if (strcmp(word, "--callbacks") == 0) {
+			b.carrier = &rvp_carrier_calls;
+			b.wanted.callbacks = true;
 			continue;
 		}
 		if (strcmp(word, "--pin") == 0) {

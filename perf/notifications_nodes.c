@@ -1,5 +1,6 @@
 /*
- * notifications_nodes.c - the carrier that is ours: two nodes with a runtime each, one connection over TCP on 127.0.0.1.
+ * notifications_nodes.c - the carrier that is ours: two nodes with a runtime each, one connection over TCP on 127.0.0.1;
+ * and the making of such nodes, for all carriers of ours.
  *
  * Only public calls.  A message is a new buffer of the library's, set to zeros; what comes is a buffer that the receiver
  * owns.  (Memory of calloc, wrapped, is the same within a tenth: calloc gives back and takes pages.)  Requests are answered by a callback on a worker.
@@ -18,39 +19,38 @@
 
 #define NEVER 3600000
 
-struct end {
-	reeve_rt_t *rt;
-	reeve_node_t *node;
-	reeve_notif_t *notes;
-	reeve_reqs_t *reqs;
-	char id[REEVE_PEER_TEXT];
-};
-
 struct nodes {
-	struct end end[2];
+	struct rvp_node end[2];
+	const struct rvp_wanted *wanted;
 	reeve_sink_t *sink;
 	int64_t timeout_ms;
 	struct rvq_cell64 size; /* of a response */
 };
 
 static void
-node_start(struct end *e, const struct rvp_wanted *w, uint8_t number)
+runtime_start(reeve_rt_t **rt, const struct rvp_wanted *w, unsigned cpu)
+{
+	cpu_set_t before;
+	reeve_rt_cfg_t cfg;
+
+	reeve_rt_cfg_init(&cfg);
+	cfg.workers = w->workers;
+	rvp_check(sched_getaffinity(0, sizeof(before), &before) == 0, "affinity");
+	if (w->pin)
+		rvp_pin(cpu);
+	rvp_must(reeve_rt_create(rt, &cfg), "runtime");
+	(void)sched_setaffinity(0, sizeof(before), &before);
+}
+
+static void
+node_start(struct rvp_node *e, const struct rvp_wanted *w, uint8_t number)
 {
 	uint8_t seed[32] = {number};
 	reeve_node_cfg_t cfg;
-	cpu_set_t before;
-	reeve_rt_cfg_t rt;
 	reeve_cfg_t conn;
 	reeve_upgrade_t up = {.size = sizeof(up), .security = w->security, .muxers = {REEVE_YAMUX}};
 	reeve_key_t *key = NULL;
 
-	reeve_rt_cfg_init(&rt);
-	rt.workers = w->workers;
-	rvp_check(sched_getaffinity(0, sizeof(before), &before) == 0, "affinity");
-	if (w->pin)
-		rvp_pin(number - 1u);
-	rvp_must(reeve_rt_create(&e->rt, &rt), "runtime");
-	(void)sched_setaffinity(0, sizeof(before), &before);
 	if (w->security == REEVE_NOISE)
 		rvp_must(reeve_key_from_seed(&key, seed), "key");
 	up.identity = key;
@@ -67,7 +67,7 @@ node_start(struct end *e, const struct rvp_wanted *w, uint8_t number)
 
 /* A new buffer: a copy of from, or zeros. */
 static reeve_buf_t *
-fresh(struct end *e, const uint8_t *from, size_t size)
+fresh(struct rvp_node *e, const uint8_t *from, size_t size)
 {
 	reeve_buf_t *b = reeve_buf_alloc(e->rt, size);
 
@@ -81,8 +81,8 @@ fresh(struct end *e, const uint8_t *from, size_t size)
 
 /* --- notifications --- */
 
-static void
-install_notes(struct end *e)
+void
+rvp_nodes_install(struct rvp_node *e, reeve_notif_fn fn, void *arg)
 {
 	static const char *const names[] = {"/reeve/bench/notifications/1"};
 	reeve_notif_cfg_t cfg;
@@ -92,6 +92,8 @@ install_notes(struct end *e)
 	cfg.nnames = 1;
 	cfg.max_size = RVP_MESSAGE_MAX;
 	cfg.flags = REEVE_NOTIF_ACCEPT_ALL;
+	cfg.fn = fn;
+	cfg.arg = arg;
 	rvp_must(reeve_notif_install(&e->notes, e->node, &cfg), "protocol");
 }
 
@@ -149,7 +151,7 @@ on_request(reeve_inbound_t *in, void *arg)
 }
 
 static void
-install_requests(struct nodes *n, struct end *e, const struct rvp_wanted *w)
+install_requests(struct nodes *n, struct rvp_node *e, const struct rvp_wanted *w)
 {
 	static const char *const names[] = {"/reeve/bench/requests/1"};
 	reeve_reqs_cfg_t cfg;
@@ -180,24 +182,55 @@ nodes_ask(void *run, size_t size)
 
 /* --- both --- */
 
+void
+rvp_nodes_start(struct rvp_node end[2], const struct rvp_wanted *w,
+    void (*install)(void *run, int i), void *run)
+{
+	char addr[64];
+
+	for (int i = 0; i < 2; i++) {
+		if (i == 0 || !w->callbacks)
+			runtime_start(&end[i].rt, w, (unsigned)i);
+		else
+			end[i].rt = end[0].rt;
+		node_start(&end[i], w, (uint8_t)(i + 1));
+		install(run, i);
+	}
+	rvp_must(reeve_node_listen(end[1].node, "tcp://127.0.0.1:0"), "listen");
+	rvp_check(reeve_node_addr(end[1].node, 0, addr, sizeof(addr)) > 0, "address");
+	rvp_must(reeve_node_dial(end[0].node, end[1].id, addr, NULL, -1), "dial");
+}
+
+void
+rvp_nodes_stop(struct rvp_node end[2])
+{
+	for (int i = 0; i < 2; i++)
+		reeve_node_destroy(end[i].node);
+	if (end[1].rt != end[0].rt)
+		reeve_rt_destroy(end[1].rt);
+	reeve_rt_destroy(end[0].rt);
+}
+
+static void
+nodes_install(void *run, int i)
+{
+	struct nodes *n = run;
+
+	if (n->wanted->requests)
+		install_requests(n, &n->end[i], n->wanted);
+	else
+		rvp_nodes_install(&n->end[i], NULL, NULL);
+}
+
 static void *
 nodes_open(const struct rvp_wanted *w)
 {
 	struct nodes *n = calloc(1, sizeof(*n));
-	char addr[64];
 
 	rvp_check(n != NULL, "memory");
+	n->wanted = w;
 	n->timeout_ms = w->timeout_ms;
-	for (int i = 0; i < 2; i++) {
-		node_start(&n->end[i], w, (uint8_t)(i + 1));
-		if (w->requests)
-			install_requests(n, &n->end[i], w);
-		else
-			install_notes(&n->end[i]);
-	}
-	rvp_must(reeve_node_listen(n->end[1].node, "tcp://127.0.0.1:0"), "listen");
-	rvp_check(reeve_node_addr(n->end[1].node, 0, addr, sizeof(addr)) > 0, "address");
-	rvp_must(reeve_node_dial(n->end[0].node, n->end[1].id, addr, NULL, -1), "dial");
+	rvp_nodes_start(n->end, w, nodes_install, n);
 	if (!w->requests)
 		open_notes(n);
 	return n;
@@ -214,12 +247,10 @@ nodes_close(void *run)
 		(void)reeve_node_close(n->end[i].node, 0);
 		while (n->end[i].notes != NULL && reeve_notif_next(n->end[i].notes, &ev, 0) == 0)
 			reeve_notif_release(n->end[i].notes, &ev);
-		reeve_node_destroy(n->end[i].node);
 	}
-	for (int i = 0; i < 2; i++)
-		reeve_rt_destroy(n->end[i].rt);
+	rvp_nodes_stop(n->end);
 	free(n);
 }
 
 const struct rvp_carrier rvp_carrier_nodes = {
-    nodes_open, nodes_send, nodes_receive, nodes_let_go, nodes_ask, nodes_close};
+    nodes_open, nodes_send, nodes_receive, nodes_let_go, nodes_ask, nodes_close, NULL};

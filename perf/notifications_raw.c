@@ -184,4 +184,4 @@ raw_close(void *run)
 }
 
 const struct rvp_carrier rvp_carrier_raw = {
-    raw_open, raw_send, raw_receive, raw_let_go, raw_ask, raw_close};
+    raw_open, raw_send, raw_receive, raw_let_go, raw_ask, raw_close, NULL};
