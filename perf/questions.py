@@ -1,0 +1,89 @@
+"""The questions of the suite and what answers them: perf/run runs the commands, perf/report tells the answers.
+
+A new program is one line: program("name", seconds) for build/perf/name, driver("name", seconds) for perf/peers/name.
+Seconds are of a full run, for the progress; a command that takes five times as long (two minutes at least) is ended.
+"""
+
+import collections
+
+from results import At
+
+# kind: "program" or "driver"; quick: seconds with --quick
+Command = collections.namedtuple("Command", "kind name args seconds quick")
+# asked: only when it is named.  answer: parts of a sentence, each with the places of its figure and the figure's unit.
+Question = collections.namedtuple("Question", "name text commands answer asked")
+
+
+def program(name, seconds, *args, quick=3):
+    """build/perf/NAME, which takes --quick and --rounds=N."""
+    return Command("program", name, args, seconds, quick)
+
+
+def driver(name, seconds, *args, quick=15):
+    """perf/peers/NAME, which takes --quick and --rounds N; only with --peers.  {out}: the folder of the results."""
+    return Command("driver", name, args, seconds, quick)
+
+
+def question(name, text, commands, answer, asked=False):
+    return Question(name, text, commands, answer, asked)
+
+
+QUESTIONS = (
+    question(
+        "messages", "What does a message between actors, or an item through a queue, cost, beside the usual ways?",
+        [program("queue", 40), program("actor", 40), driver("messages", 120)],
+        [("a message to an actor of the same worker costs {}", [At("same worker.*one way", "", "time|^$", "ns")], "ns"),
+         ("across workers in a stream {}", [At("across workers.*one way", "", "time|^$", "ns")], "ns"),
+         ("through a mutex with a condition variable {}", [At("mutex and condvar"), At("", "mutex", "time", "ns")], "ns"),
+         ("a post to a sleeping worker costs its sender {}", [At("parked.*sender p50"), At("parked", "", "p50", "us")], "us")]),
+    question(
+        "isolation", "What does a busy, blocked or dying neighbour do to the others?",
+        [program("isolation", 60)],
+        [("the worst p99 is {}", [At("", "", "p99", "us")], "us")]),
+    question(
+        "handover", "What does it cost to hand bytes from one thread or actor to the next?",
+        [program("handover", 60)],
+        [("a hand-over takes {} at most", [At("", "", "time|p50", "us|ns")], "us")]),
+    question(
+        "limit", "How far from what the system can do at most is one connection?",
+        [program("limit", 120), program("latency", 40, quick=5),
+         program("stream", 60, "--gates", "--transport", "tcp", quick=5)],
+        [("one stream carries {} times a plain loop on a socket", [At("1 x 64 KiB", "^worker/plain$", "rate")], "ratio"),
+         ("{} times the strongest loop found", [At("1 x 64 KiB", "^worker/strong$", "rate")], "ratio"),
+         ("{} times the same engine called without actors", [At("1 x 64 KiB", "^worker/inline$", "rate")], "ratio"),
+         ("a small message there and back takes {} times a bare socket's time",
+          [At("^tcp 1 B$", "worker/raw", "p50"), At("^tcp 1 B worker/raw p50")], "ratio")]),
+    question(
+        "peers", "How do other implementations do the same work?",
+        [driver("run", 600, quick=30), driver("notifications", 300, "--out", "{out}", quick=30),
+         driver("split_send_size", 300, "--out", "{out}", quick=30)],
+        [("with writes of 64 KiB ours carries at least {} times rust-yamux",
+          [At("64 KiB|65536", "^worker/rust$", "rate"), At("65536 worker/rust$", "", "", "ratio")], "ratio"),
+         ("{} times go-yamux", [At("64 KiB|65536", "^worker/go-yamux$", "rate"), At("65536 worker/go-yamux$", "", "", "ratio")],
+          "ratio"),
+         ("{} times hashicorp's", [At("64 KiB|65536", "^worker/hashicorp$", "rate"),
+                                   At("65536 worker/hashicorp$", "", "", "ratio")], "ratio")]),
+    question(
+        "growth", "What happens with more streams, connections, threads or actors?",
+        [program("growth", 120)],
+        [("the largest exponent is {} (1: the cost grows in proportion)", [At("", "", "exponent")], "")]),
+    question(
+        "beside", "What does bulk traffic do to small messages beside it, and how fair are streams to each other?",
+        [program("beside", 100), driver("beside", 180)],
+        [("the worst p99 of a small message beside bulk is {}", [At("bulk", "worker|threads|ours", "p99", "us|ms")], "us")]),
+    question(
+        "opens", "What do beginning and ending streams and connections cost?",
+        [program("open", 40), driver("opens", 120)],
+        [("a stream opened, accepted and closed costs {} of time",
+          [At("tcp", "operations|worker", "time", "us"), At("tcp open and close, operations")], "us"),
+         ("by blocking calls {}", [At("tcp", "threads|blocking", "time", "us"), At("tcp open and close, blocking")], "us")]),
+    question(
+        "memory", "What does it hold: idle, used and unread?",
+        [program("memory", 40)],
+        [("an idle stream holds {} a side", [At("idle stream.*untouched, allocated")], "B"),
+         ("a stream that nobody reads holds at most {} times its window", [At("unread.*held/window")], "ratio")]),
+    question(
+        "wan", "Does flow control fill long paths?", [program("wan", 550, quick=15)],
+        [("of what a raw stream carries over 100 ms at 1 Gbit/s, one stream carries {}",
+          [At("100 ms 1000 Mbit/s x 1 ours/raw$")], "ratio")], asked=True),
+)

@@ -1,0 +1,108 @@
+"""What the project wants to reach, and where among the results the figure is.
+
+Figures of one run are compared with each other, never with another machine's: most targets are ratios.  Where several
+rows or contenders fit, the worst counts; "spread" takes the largest by the smallest.
+"""
+
+import collections
+
+from results import At
+
+# op: ">=", "<=", or "in" with a pair.  unit: what value is in; "ratio" has none in print.
+Target = collections.namedtuple("Target", "question text places op value unit pick", defaults=("worst",))
+
+
+def rate(row, pair, *more):
+    """A ratio of rates."""
+    return [At(row, "^%s$" % pair, "rate", "ratio")] + list(more)
+
+
+def old(case, unit=""):
+    """The figure of an older line."""
+    return At(case, "^$", "", unit)
+
+
+ONE = r"^(tcp )?1 x 64 KiB"
+PEER = r"\b(64 KiB|65536)"
+
+TARGETS = (
+    # messages
+    Target("messages", "message to an actor of the same worker",
+           [old("^same worker, one way$", "ns"), At("same worker", "ours|actor|worker", "time", "ns")], "<=", 12, "ns"),
+    Target("messages", "message to an actor of another worker, in a stream",
+           [old("^across workers, one way$", "ns"), At("across", "ours|actor|worker", "time", "ns")], "<=", 60, "ns"),
+    Target("messages", "item handed across threads in batches",
+           [old("^spsc ring batched by 16$", "ns"), At("batch", "ring|spsc", "time", "ns")], "<=", 5, "ns"),
+    Target("messages", "post to a sleeping worker: what the sender pays, p50",
+           [old("^post to a parked worker, sender p50$"), At("parked.*sender", "", "p50")], "<=", 4.4, "us"),
+    Target("messages", "post to a sleeping worker: until it runs, p50",
+           [old("^post to a parked worker, until it runs p50$"), At("parked.*run", "", "p50")], "<=", 24, "us"),
+    Target("messages", "four producers a mailbox against one, more threads than processors",
+           [old("^mailbox free-running 4 against 1$")], ">=", 0.8, "ratio"),
+    Target("messages", "windows of 100 ms in which they do less than 0.3 of their mean",
+           [old("^mailbox windows under 0.3$")], "<=", 0, "windows"),
+    # limit
+    Target("limit", "actors against the same engine called without them, one stream, 64 KiB writes, TCP",
+           rate(ONE, "worker/inline"), ">=", 0.97, "ratio"),
+    Target("limit", "callbacks on the worker against a plain loop, one stream, 64 KiB", rate(ONE, "worker/plain"), ">=", 1.2,
+           "ratio"),
+    Target("limit", "the same against the strongest loop found", rate(ONE, "worker/strong"), ">=", 0.95, "ratio"),
+    Target("limit", "blocking threads at both ends against a plain loop, one stream, 64 KiB", rate(ONE, "threads/plain"), ">=",
+           1.1, "ratio"),
+    Target("limit", "the same against the strongest loop found", rate(ONE, "threads/strong"), ">=", 0.9, "ratio"),
+    Target("limit", "100 streams, 16 KiB writes, against a plain loop", rate("100 x 16 KiB", "worker/plain"), ">=", 1.0,
+           "ratio"),
+    Target("limit", "1000 streams, 16 KiB writes, against a plain loop", rate("1000 x 16 KiB", "worker/plain"), ">=", 0.9,
+           "ratio"),
+    Target("limit", "one stream, 1 KiB writes put together, against a plain loop", rate("1 x 1 KiB", "threads/plain"), ">=",
+           0.9, "ratio"),
+    Target("limit", "writes of 64 B in a second, one stream", [At("1 x 64 B", "worker|threads", "rate", "M?(msg|writes|items)/s")],
+           ">=", 8, "Mmsg/s"),
+    Target("limit", "small message there and back by callbacks against a bare socket's, p50",
+           [At("^tcp 1 B", "worker/raw", "p50"), old("^tcp 1 B worker/raw p50$")], "<=", 1.3, "ratio"),
+    Target("limit", "the same by blocking threads",
+           [At("^tcp 1 B", "threads/raw", "p50"), old("^tcp 1 B threads/raw p50$")], "<=", 2.5, "ratio"),
+    Target("limit", "copies of a received byte besides the kernel's, read without a copy",
+           [At("64 KiB", "^worker$", "copies")], "<=", 0, "/byte"),
+    # peers
+    Target("peers", "rust-yamux, 64 KiB writes", rate(PEER, "worker/rust", old("x 65536 worker/rust$", "ratio")), ">=", 5,
+           "ratio"),
+    Target("peers", "go-yamux, 64 KiB writes", rate(PEER, "worker/go-yamux", old("x 65536 worker/go-yamux$", "ratio")), ">=", 3,
+           "ratio"),
+    Target("peers", "hashicorp/yamux, 64 KiB writes",
+           rate(PEER, "worker/hashicorp", old("x 65536 worker/hashicorp$", "ratio")), ">=", 3, "ratio"),
+    Target("peers", "rust-yamux, 8 streams of 1 KiB writes",
+           rate(r"8 x (1 KiB|1024)$", "worker/rust", old("8 x 1024 worker/rust$", "ratio")), ">=", 10, "ratio"),
+    Target("peers", "rust-yamux, 8 streams of 64 B writes",
+           rate(r"8 x 64( B)?$", "worker/rust", old("8 x 64 worker/rust$", "ratio")), ">=", 30, "ratio"),
+    Target("peers", "split_send_size over memory against rust-libp2p's mplex, time", [At("^full memory", "rust/ours", "time")],
+           ">=", 4, "ratio"),
+    Target("peers", "split_send_size in steady state against rust-libp2p's mplex, time", [At("^steady", "rust/ours", "time")],
+           ">=", 4, "ratio"),
+    Target("peers", "split_send_size over TCP against rust-libp2p's mplex, time", [At("^full tcp", "rust/ours", "time")], ">=",
+           2, "ratio"),
+    Target("peers", "split_send_size over TCP against the same bytes in plain C, time", [At("^full tcp", "ours/bare", "time")],
+           "<=", 1.2, "ratio"),
+    Target("peers", "split_send_size over TCP, slowest by fastest frame size from 1 KiB on",
+           [At(r"^full tcp \d{4,}", "^ours$", "time")], "<=", 1.3, "us", "spread"),
+    Target("peers", "notifications with back-pressure and noise, litep2p's and rust-libp2p's time by ours",
+           [At("^backpressure", "(litep2p|libp2p)/ours", "time")], ">=", 2, "ratio"),
+    Target("peers", "the same, processor time", [At("^backpressure", "(litep2p|libp2p)/ours", "cpu")], ">=", 2, "ratio"),
+    # beside
+    Target("beside", "64 B message beside bulk at 200 MB/s, p99", [At("200 MB/s", "worker|threads|ours", "p99", "us|ms")], "<=",
+           2, "ms"),
+    Target("beside", "64 B message beside bulk at full speed against alone, p99",
+           [At("full", "beside/alone|/alone", "p99", "ratio")], "<=", 3, "ratio"),
+    Target("beside", "share of equal streams, by a fair one", [At("equal", "", "share")], "in", (0.98, 1.02), "ratio"),
+    Target("beside", "share of streams with mixed sizes, largest by fair", [At("mixed", "", "share")], "<=", 1.1, "ratio"),
+    # opens
+    Target("opens", "opening a stream, in a row", [At("tcp", "operations|worker|ours", "time", "us"),
+                                                   old("^tcp open and close, operations$")], "<=", 2, "us"),
+    # memory
+    Target("memory", "idle stream, one side", [old("^idle stream, a side, untouched, allocated$"),
+                                               At("idle stream", "ours", "bytes")], "<=", 300, "B"),
+    Target("memory", "stream that nobody reads, held by window", [old("^unread, .* held/window$")], "<=", 5, "ratio"),
+    # wan
+    Target("wan", "100 ms, 1 Gbit/s, one stream against raw TCP through the same line",
+           [old("^100 ms 1000 Mbit/s x 1 ours/raw$")], ">=", 0.9, "ratio"),
+)
