@@ -109,5 +109,5 @@ def summary(judged):
             value = with_unit(short(figures[0]), unit)
             if None not in figures:
                 quartiles = "%s–%s" % (short(figures[1]), short(figures[2]))
-        rows.append([target.question, target.text, wanted(target), value, quartiles, word if word != "missed" else "**missed**"])
+        rows.append([target.question, target.text, wanted(target), value, quartiles, word.replace("missed", "**missed**")])
     return table(["question", "what", "wanted", "reached", "quartiles", ""], rows, (2, 3, 4))
