@@ -25,7 +25,8 @@ def without_x(row, x):
     def part(match):
         value = float(match.group(1)) * FACTOR.get(match.group(2) or "", 1)
         return "·" if abs(value - x) <= 1e-6 * x else match.group(0)
-    return re.sub(r"(\d+(?:\.\d+)?)(?: ?(KiB|MiB|GiB|Ki|[kKMB])\b)?", part, row, count=0)
+    left = re.sub(r"(\d+(?:\.\d+)?)(?: ?(KiB|MiB|GiB|Ki|[kKMB])\b)?", part, row)
+    return re.sub(r"· (\w+)s\b", r"· \1", left)  # "1 stream" and "8 streams" are one curve
 
 
 def curves(cells):

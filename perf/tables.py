@@ -20,12 +20,14 @@ def grouped(items, key):
 
 
 def pivot(cells):
-    """Rows by contenders, of figures with one unit; a figure that came twice counts as it came last."""
-    contenders = list(dict.fromkeys(c.contender for c in cells))
-    rows = [[row or "-"] + [ranged(by[name]) if name in by else "" for name in contenders]
-            for row, group in grouped(cells, lambda c: c.row).items()
-            for by in [{c.contender: c for c in group}]]
-    return table([""] + contenders, rows, range(1, len(contenders) + 1))
+    """Rows by contenders, of figures with one unit, the longer side downwards; of a figure that came twice the last."""
+    sides = [list(dict.fromkeys(c.row for c in cells)), list(dict.fromkeys(c.contender for c in cells))]
+    by = {(c.row, c.contender): ranged(c) for c in cells}
+    if len(sides[1]) > max(8, len(sides[0])):
+        sides.reverse()
+        by = {(b, a): text for (a, b), text in by.items()}
+    rows = [[down or "-"] + [by.get((down, across), "") for across in sides[1]] for down in sides[0]]
+    return table([""] + sides[1], rows, range(1, len(sides[1]) + 1))
 
 
 def plain(cells):

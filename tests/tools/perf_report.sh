@@ -97,11 +97,10 @@ lacks '"value":5,'
 has '"value":250,'
 
 # A program that prints something else.
-program queue 0 '{"bench":"queue","case":"spsc ring batched by 16","unit":"ns/item","value":4,"n":9}'
-program actor 0 'not a figure'
-runs 1 --only messages --quick
-has '"value":4,'
-has '"failed":["actor: 1 of its lines are no figures"]'
+program wan 0 '{"bench":"wan","case":"100 ms 1000 Mbit/s x 1 ours/raw","unit":"ratio","value":0.5,"n":9}' 'not a figure'
+runs 1 --only wan --quick
+has '"value":0.5,'
+has '"failed":["wan: 1 of its lines are no figures"]'
 
 # The report.
 cat >>"$tmp/results/results.jsonl" <<'END'
@@ -140,7 +139,7 @@ cat >"$tmp/wanted" <<'END'
 END
 diff -u "$tmp/wanted" "$tmp/got" || fail "not the wanted tables"
 for text in 'There are no plots' 'Its figures mean nothing' '1 lines of the results could not be understood' \
-	'FAILED in messages: actor' '| 250 B | - | met |' '| 1 us | 1–1 | met |' '^## growth' '^Not measured' '^| odd | - | bytes |'; do
+	'FAILED in wan: wan' '| 250 B | - | met |' '| 1 us | 1–1 | met |' '^## growth' '^Not measured' '^| odd | - | bytes |' '| 0.5 | - | \*\*missed\*\* |'; do
 	grep -q -- "$text" "$report" || fail "no \"$text\" in $(cat "$report")"
 done
 sed -n '1p;$p' "$tmp/page" | diff - <(printf 'before\nafter\n') || fail "more than what is between the markers was replaced"
