@@ -12,9 +12,9 @@ from results import At
 Target = collections.namedtuple("Target", "question text places op value unit pick", defaults=("worst",))
 
 
-def rate(row, pair, *more):
+def rate(row, pair):
     """A ratio of rates."""
-    return [At(row, "^%s$" % pair, "rate", "ratio")] + list(more)
+    return [At(row, "^%s$" % pair, "rate", "ratio")]
 
 
 def old(case, unit=""):
@@ -23,7 +23,7 @@ def old(case, unit=""):
 
 
 ONE = r"^(tcp )?1 x 64 KiB"
-PEER = r"\b(64 KiB|65536)"
+PEER = r"^tcp \d+ x 64 KiB$"
 
 TARGETS = (
     # messages
@@ -66,16 +66,11 @@ TARGETS = (
     Target("limit", "copies of a received byte besides the kernel's, read without a copy",
            [At("64 KiB", "^worker$", "copies")], "<=", 0, "/byte"),
     # peers
-    Target("peers", "rust-yamux, 64 KiB writes", rate(PEER, "worker/rust", old("x 65536 worker/rust$", "ratio")), ">=", 5,
-           "ratio"),
-    Target("peers", "go-yamux, 64 KiB writes", rate(PEER, "worker/go-yamux", old("x 65536 worker/go-yamux$", "ratio")), ">=", 3,
-           "ratio"),
-    Target("peers", "hashicorp/yamux, 64 KiB writes",
-           rate(PEER, "worker/hashicorp", old("x 65536 worker/hashicorp$", "ratio")), ">=", 3, "ratio"),
-    Target("peers", "rust-yamux, 8 streams of 1 KiB writes",
-           rate(r"8 x (1 KiB|1024)$", "worker/rust", old("8 x 1024 worker/rust$", "ratio")), ">=", 10, "ratio"),
-    Target("peers", "rust-yamux, 8 streams of 64 B writes",
-           rate(r"8 x 64( B)?$", "worker/rust", old("8 x 64 worker/rust$", "ratio")), ">=", 30, "ratio"),
+    Target("peers", "rust-yamux, 64 KiB writes", rate(PEER, "worker/rust"), ">=", 5, "ratio"),
+    Target("peers", "go-yamux, 64 KiB writes", rate(PEER, "worker/go-yamux"), ">=", 3, "ratio"),
+    Target("peers", "hashicorp/yamux, 64 KiB writes", rate(PEER, "worker/hashicorp"), ">=", 3, "ratio"),
+    Target("peers", "rust-yamux, 8 streams of 1 KiB writes", rate("8 x 1 KiB$", "worker/rust"), ">=", 10, "ratio"),
+    Target("peers", "rust-yamux, 8 streams of 64 B writes", rate("8 x 64 B$", "worker/rust"), ">=", 30, "ratio"),
     Target("peers", "split_send_size over memory against rust-libp2p's mplex, time", [At("^full memory", "rust/ours", "time")],
            ">=", 4, "ratio"),
     Target("peers", "split_send_size in steady state against rust-libp2p's mplex, time", [At("^steady", "rust/ours", "time")],
