@@ -81,7 +81,9 @@ QUESTIONS = (
     question(
         "beside", "What does bulk traffic do to small messages beside it, and how fair are streams to each other?",
         [program("beside", 100), driver("beside", 180)],
-        [("the worst p99 of a small message beside bulk is {}", [At("bulk", "worker|threads|ours", "p99", "us|ms")], "us")]),
+        [("a small message has a p99 of {} alone", [At("^alone$", "^worker$", "^p99$")], "us"),
+         ("{} at worst beside bulk at 200 MB/s", [At("200 MB/s", "^worker$", "^p99$")], "us"),
+         ("{} at worst beside bulk at full speed", [At("full speed", "^worker$", "^p99$")], "us")]),
     question(
         "opens", "What do beginning and ending streams and connections cost?",
         [program("open", 40), driver("opens", 120)],

@@ -86,10 +86,9 @@ TARGETS = (
     Target("peers", "notifications with back-pressure and noise, their processor time by ours",
            [At("^backpressure", "(litep2p|libp2p)/ours", "cpu")], ">=", 2, "ratio"),
     # beside
-    Target("beside", "64 B message beside bulk at 200 MB/s, p99", [At("200 MB/s", "worker|threads|ours", "p99", "us|ms")], "<=",
-           2, "ms"),
+    Target("beside", "64 B message beside bulk at 200 MB/s, p99", [At("200 MB/s", "^worker$", "^p99$")], "<=", 2, "ms"),
     Target("beside", "64 B message beside bulk at full speed against alone, p99",
-           [At("full", "beside/alone|/alone", "p99", "ratio")], "<=", 3, "ratio"),
+           [At("full speed", "^worker$", "^p99 beside/alone$")], "<=", 3, "ratio"),
     Target("beside", "share of equal streams, by a fair one", [At("equal", "", "share")], "in", (0.98, 1.02), "ratio"),
     Target("beside", "share of streams with mixed sizes, largest by fair", [At("mixed", "", "share")], "<=", 1.1, "ratio"),
     # opens
