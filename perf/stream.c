@@ -129,6 +129,25 @@ find(const char *name, size_t *c)
 	return false;
 }
 
+/* The ratio of a gate as the other programs print theirs. */
+static void
+gate_cell(const struct ratio *r, size_t a, size_t b)
+{
+	double v[RVP_ROUNDS_MAX];
+	char name[64];
+	unsigned i;
+
+	for (i = 0; i < options.rounds; i++)
+		v[i] = figures[a][i].gbps / figures[b][i].gbps;
+	snprintf(name, sizeof(name), "%s/%s", r->a, r->b);
+	rvp_cell_print(&(struct rvp_cell){.bench = "stream",
+			   .row = "tcp 1 x 64 KiB",
+			   .contender = name,
+			   .what = "rate",
+			   .unit = "ratio"},
+	    v, options.rounds);
+}
+
 static void
 report_ratio(const struct ratio *r)
 {
@@ -146,11 +165,14 @@ report_ratio(const struct ratio *r)
 	medians = quantile(a, NULL, gbps, 0.5) / quantile(b, NULL, gbps, 0.5);
 	cost = quantile(a, &b, cpu, 0.5);
 	if (options.gates) {
-		if (r->target > 0)
-			printf("gate %s/%s: %.3f [%.3f %.3f] of medians %.3f, processor time %.3f, "
-			       "target %.2f: %s (n=%u)\n",
+		if (r->target > 0) {
+			gate_cell(r, a, b);
+			fprintf(stderr,
+			    "gate %s/%s: %.3f [%.3f %.3f] of medians %.3f, processor time %.3f, "
+			    "target %.2f: %s (n=%u)\n",
 			    r->a, r->b, mid, low, high, medians, cost, r->target,
 			    mid >= r->target ? "met" : "missed", options.rounds);
+		}
 		return;
 	}
 	snprintf(what, sizeof(what), "%s/%s", r->a, r->b);
