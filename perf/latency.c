@@ -4,7 +4,7 @@
  * A plain socket with a blocking thread at each end is the yardstick; the library's blocking calls, its
  * callbacks on workers and its ping take turns with it.  Each round is a fresh connection and a fixed
  * number of trips after a warm-up; figures are medians over the rounds of the round's median and 99th
- * percentile.  Ratios are of medians within a round.
+ * percentile.  Ratios are of the same round.  Part of the question that perf/limit asks: its cells are of that bench.
  */
 #include <config.h>
 
@@ -265,8 +265,8 @@ ping_trips(struct trips *t)
 static const struct {
 	const char *name;
 	void (*run)(struct trips *t);
-} contenders[] = {
-    {"raw", raw_trips}, {"threads", thread_trips}, {"worker", worker_trips}, {"ping", ping_trips}};
+} contenders[] = {{"raw", raw_trips}, {"threads", thread_trips}, {"callbacks", worker_trips},
+    {"ping", ping_trips}};
 #define CASES (sizeof(contenders) / sizeof(contenders[0]))
 
 static int
@@ -278,20 +278,32 @@ compare(const void *a, const void *b)
 }
 
 static void
-line(const char *prefix, const char *what, const char *unit, const double *v, unsigned rounds)
+line(const char *row, const char *contender, const char *what, const double *v, unsigned rounds)
 {
-	char name[160];
+	struct rvp_cell c = {"limit", row, contender, what, "us", 0};
 
-	snprintf(name, sizeof(name), "%s %s", prefix, what);
-	rvp_print("latency", name, unit, rvp_quantile(v, rounds, 0.5), rounds);
+	rvp_cell_print(&c, v, rounds);
+}
+
+/* A contender's figures divided by those of the raw socket in the same round. */
+static void
+ratio(const char *row, size_t c, const char *what, double v[][RVP_ROUNDS_MAX], unsigned rounds)
+{
+	char name[64];
+	struct rvp_cell cell = {"limit", row, name, what, "ratio", 0};
+	double r[RVP_ROUNDS_MAX];
+	unsigned i;
+
+	snprintf(name, sizeof(name), "%s/raw", contenders[c].name);
+	for (i = 0; i < rounds; i++)
+		r[i] = v[c][i] / v[0][i];
+	rvp_cell_print(&cell, r, rounds);
 }
 
 static void
-run(const char *prefix, struct trips *t, unsigned rounds)
+run(const char *row, struct trips *t, unsigned rounds)
 {
 	static double p50[CASES][RVP_ROUNDS_MAX], p99[CASES][RVP_ROUNDS_MAX];
-	double ratio[RVP_ROUNDS_MAX];
-	char what[64];
 	unsigned round;
 	size_t i, c;
 
@@ -312,16 +324,12 @@ run(const char *prefix, struct trips *t, unsigned rounds)
 	for (c = 0; c < CASES; c++) {
 		if (!ran[c])
 			continue;
-		snprintf(what, sizeof(what), "%s p50", contenders[c].name);
-		line(prefix, what, "us", p50[c], rounds);
-		snprintf(what, sizeof(what), "%s p99", contenders[c].name);
-		line(prefix, what, "us", p99[c], rounds);
+		line(row, contenders[c].name, "p50", p50[c], rounds);
+		line(row, contenders[c].name, "p99", p99[c], rounds);
 		if (c == 0 || !ran[0])
 			continue;
-		for (round = 0; round < rounds; round++)
-			ratio[round] = p50[c][round] / p50[0][round];
-		snprintf(what, sizeof(what), "%s/raw p50", contenders[c].name);
-		line(prefix, what, "ratio", ratio, rounds);
+		ratio(row, c, "p50", p50, rounds);
+		ratio(row, c, "p99", p99, rounds);
 	}
 }
 
@@ -332,7 +340,7 @@ main(int argc, char **argv)
 	static const size_t sizes[] = {1, 64};
 	static struct trips t;
 	struct rvp_options options;
-	char prefix[64];
+	char row[64];
 	size_t i, k;
 
 	rvp_options(&options, argc, argv);
@@ -342,8 +350,8 @@ main(int argc, char **argv)
 			t.size = sizes[k];
 			t.n = options.quick ? TRIPS / 10 : TRIPS;
 			t.pin = options.pin;
-			snprintf(prefix, sizeof(prefix), "%s %zu B", transports[i], sizes[k]);
-			run(prefix, &t, options.rounds);
+			snprintf(row, sizeof(row), "ping-pong %s %zu B", transports[i], sizes[k]);
+			run(row, &t, options.rounds);
 		}
 	}
 	return EXIT_SUCCESS;
