@@ -23,6 +23,7 @@
 #define SMALL \
 	2048u /* copied on the way in and put together on the way out, as the library does it */
 #define POLL_EVERY 16
+#define SOON_US    50
 
 #define WAKE_READER 1u
 #define WAKE_WRITER 2u
@@ -55,8 +56,11 @@ struct mx {
 	struct rv_pool *smalls;
 	bool asleep; /* the I/O thread is, or is about to be */
 	bool stuck;  /* the transport takes nothing now: an event will tell */
+	bool lent;   /* a caller does the I/O thread's writing, which waits for it */
 	bool over;
-	struct lane *wake; /* the I/O thread's: to be signalled without the lock */
+	uint64_t lent_at; /* us: the last time */
+	pthread_cond_t back;
+	struct lane *wake; /* of who does the I/O: to be signalled without the lock */
 };
 
 static void
@@ -253,7 +257,7 @@ write_turn(struct mx *m)
 	}
 }
 
-/* Looks at the events; sleeps if there is nothing to do. */
+/* Looks at the events; sleeps if there is nothing to do.  Nobody is left to be woken. */
 static void
 wait_turn(struct mx *m, bool busy)
 {
@@ -263,10 +267,12 @@ wait_turn(struct mx *m, bool busy)
 
 	m->asleep = !busy;
 	m->stuck = !e->writable;
-	unlock_and_wake(m);
+	pthread_mutex_unlock(&m->lock);
 	events = rvp_end_wait(e, us);
 	pthread_mutex_lock(&m->lock);
 	m->asleep = false;
+	while (m->lent)
+		pthread_cond_wait(&m->back, &m->lock);
 	rvp_end_see(e, events);
 }
 
@@ -299,6 +305,10 @@ io_main(void *arg)
 		write_turn(m);
 		if (e->engine->ops->next_deadline(e->engine) <= e->now)
 			e->over |= e->engine->ops->tick(e->engine, e->now) < 0;
+		if (m->wake != NULL) {
+			unlock_and_wake(m);
+			pthread_mutex_lock(&m->lock);
+		}
 		busy = rvp_end_busy(e) || (e->writable && m->dirty != NULL);
 		if (!busy || ++passes % POLL_EVERY == 0)
 			wait_turn(m, busy);
@@ -319,6 +329,7 @@ mx_start(const struct rvp_load *l, bool copy, int fd, int role)
 	m->copy = copy || l->items != NULL;
 	pthread_mutex_init(&m->lock, NULL);
 	pthread_cond_init(&m->fresh_come, NULL);
+	pthread_cond_init(&m->back, NULL);
 	rvp_end_open(&m->end,
 	    &(struct rvp_end_cfg){fd, role, l->window, l->budget, sizeof(struct lane), emit, m});
 	m->smalls = rv_pool_create(m->end.arena);
@@ -335,19 +346,50 @@ mx_free(struct mx *m)
 	rv_pool_close(m->smalls);
 	rvp_end_close(&m->end);
 	pthread_cond_destroy(&m->fresh_come);
+	pthread_cond_destroy(&m->back);
 	pthread_mutex_destroy(&m->lock);
 	free(m);
 }
 
 /* --- calls of the application --- */
 
-/* Unlocks; the I/O thread is to see what there is to write. */
-static void
-unlock_and_ring(struct mx *m)
+static bool
+to_write(const struct mx *m)
 {
-	bool ring = m->asleep && !m->stuck &&
-	    (m->dirty != NULL || m->end.engine->ops->has_output(m->end.engine));
+	return m->asleep && !m->stuck &&
+	    (m->dirty != NULL || m->end.engine->ops->has_output(m->end.engine) ||
+		!rv_gather_empty(m->end.gather));
+}
 
+/* With the lock, while the I/O thread sleeps: writes in its stead. */
+static void
+write_here(struct mx *m, uint64_t now)
+{
+	m->lent = true;
+	m->end.now = now;
+	write_turn(m);
+	m->stuck = !m->end.writable;
+	m->lent_at = now;
+	unlock_and_wake(m);
+	pthread_mutex_lock(&m->lock);
+	m->lent = false;
+	pthread_cond_signal(&m->back);
+}
+
+/* Unlocks.  What there is to write is written here, or by the I/O thread if it is awake, or if this comes so soon after the
+ * last time that it is better to gather. */
+static void
+unlock_and_write(struct mx *m)
+{
+	uint64_t now;
+	bool ring;
+
+	if (to_write(m) && !m->lent) {
+		now = rv_clock_us();
+		if (now - m->lent_at > SOON_US)
+			write_here(m, now);
+	}
+	ring = to_write(m) && !m->lent;
 	if (ring)
 		m->asleep = false;
 	pthread_mutex_unlock(&m->lock);
@@ -365,7 +407,7 @@ mx_open(struct mx *m)
 	rvp_must(m->end.engine->ops->open(m->end.engine, &st, m->end.now), "open");
 	l = (struct lane *)(void *)st;
 	lane_init(m, l);
-	unlock_and_ring(m);
+	unlock_and_write(m);
 	l->pool = rv_pool_create(m->end.arena);
 	rvp_check(l->pool != NULL, "memory");
 	rv_pool_enter(l->pool);
@@ -440,7 +482,7 @@ lane_write(struct lane *l, const void *p, size_t n)
 			b = NULL;
 		}
 	}
-	unlock_and_ring(m);
+	unlock_and_write(m);
 	rv_buf_unref(b);
 	return alive;
 }
@@ -466,7 +508,7 @@ lane_read(struct lane *l, void *p, size_t n)
 	else
 		m->end.engine->ops->consumed(
 		    m->end.engine, &l->wire, (uint32_t)got.bytes, rv_clock_us());
-	unlock_and_ring(m);
+	unlock_and_write(m);
 	while ((b = rv_chain_pop(&got)) != NULL) {
 		if (m->copy)
 			memcpy((char *)p + at, rv_buf_data(b), b->len);
