@@ -40,7 +40,7 @@ write_items(struct crew *c, void *stream)
 			rvp_items_make(it, item);
 			rvp_check(c->ops->write(stream, item, RVP_ITEM), "write");
 		}
-		rvp_items_sleep(it, began, it->sent);
+		rvp_items_sleep(began, it->sent);
 	}
 }
 

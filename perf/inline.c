@@ -232,7 +232,7 @@ driver_start(const struct rvp_load *l, int fd, int role)
 	rvp_end_open(&d->end,
 	    &(struct rvp_end_cfg){fd, role, l->window, l->budget, sizeof(struct lane), emit, d});
 	if (tx && l->items != NULL)
-		rvp_end_tick(&d->end, l->items->rate);
+		rvp_end_tick(&d->end, RVP_ITEMS_RATE);
 	rvp_thread(&d->thread, driver_main, d, l->pin ? (tx ? 0 : 1) : RVP_ANY_CPU);
 	return d;
 }

@@ -16,10 +16,9 @@
 #include "perf/kit.h"
 #include "perf/rows.h"
 
-#define ROUNDS     11 /* of one stream of 64 KiB writes, and of the items */
-#define FEWER(n)   (((n) + 2) / 3)
-#define ITEMS_RATE 10000 /* a second */
-#define ITEMS      3000
+#define ROUNDS   11 /* of one stream of 64 KiB writes, and of the items */
+#define FEWER(n) (((n) + 2) / 3)
+#define ITEMS    3000
 
 static const struct rvp_flow *const contenders[] = {&rvp_inline_flow, &rvp_mutex_flow,
     &rvp_mutex_copy_flow, &rvp_worker_flow, &rvp_spread_flow, &rvp_threads_flow};
@@ -135,7 +134,7 @@ main(int argc, char **argv)
 		}
 	}
 	if (options.streams == 0 && options.write == 0)
-		rvp_row_items(&rows, "64 B at 10000/s", &load, ITEMS_RATE,
-		    options.quick ? ITEMS / 10 : ITEMS, options.rounds);
+		rvp_row_items(&rows, "64 B at 10000/s", &load, options.quick ? ITEMS / 10 : ITEMS,
+		    options.rounds);
 	return EXIT_SUCCESS;
 }

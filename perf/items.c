@@ -20,10 +20,9 @@ struct item {
 };
 
 void
-rvp_items_init(struct rvp_items *it, unsigned rate, unsigned n)
+rvp_items_init(struct rvp_items *it, unsigned n)
 {
 	memset(it, 0, sizeof(*it));
-	it->rate = rate;
 	it->warm_up = n / 10;
 	it->n = n;
 	it->ns = calloc(n, sizeof(it->ns[0]));
@@ -44,15 +43,15 @@ rvp_items_due(struct rvp_items *it, unsigned *n)
 
 	if (it->due == 0)
 		it->due = now;
-	due = (now - it->due) * it->rate / 1000000000 + 1;
+	due = (now - it->due) * RVP_ITEMS_RATE / 1000000000 + 1;
 	*n = (unsigned)((due < all ? due : all) - it->sent);
 	return it->sent < all;
 }
 
 void
-rvp_items_sleep(const struct rvp_items *it, uint64_t began, unsigned i)
+rvp_items_sleep(uint64_t began, unsigned i)
 {
-	uint64_t at = began + (uint64_t)i * 1000000000 / it->rate;
+	uint64_t at = began + (uint64_t)i * 1000000000 / RVP_ITEMS_RATE;
 	struct timespec t = {(time_t)(at / 1000000000), (long)(at % 1000000000)};
 
 	if (i == 0)

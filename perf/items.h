@@ -14,11 +14,12 @@
 
 #include "queues/latch.h"
 
-#define RVP_ITEM 64
+#define RVP_ITEM       64
+#define RVP_ITEMS_RATE 10000u /* a second */
 
 struct rvp_items {
 	/* immutable */
-	unsigned rate, warm_up, n; /* a second; not measured, measured */
+	unsigned warm_up, n; /* not measured, measured */
 	/* the sender's */
 	uint64_t due; /* ns */
 	unsigned sent;
@@ -30,13 +31,13 @@ struct rvp_items {
 	struct rvq_latch done;
 };
 
-void rvp_items_init(struct rvp_items *it, unsigned rate, unsigned n);
+void rvp_items_init(struct rvp_items *it, unsigned n);
 void rvp_items_free(struct rvp_items *it);
 
 /* The sender: how many are due now (0 and more); false: all were sent. */
 bool rvp_items_due(struct rvp_items *it, unsigned *n);
 /* The sender's thread, or one that ticks for it and does not make items: sleeps until the i-th is due. */
-void rvp_items_sleep(const struct rvp_items *it, uint64_t began, unsigned i);
+void rvp_items_sleep(uint64_t began, unsigned i);
 /* The sender: the next one, RVP_ITEM bytes at p, stamped. */
 void rvp_items_make(struct rvp_items *it, void *p);
 /* The receiver has read these bytes. */

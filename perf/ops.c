@@ -183,7 +183,7 @@ pace_main(void *arg)
 	unsigned i;
 
 	for (i = 0; i < it->n + it->warm_up; i++) {
-		rvp_items_sleep(it, began, i);
+		rvp_items_sleep(began, i);
 		reeve_actor_post(r->source, &r->ticks[i]);
 	}
 	return NULL;

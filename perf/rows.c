@@ -10,7 +10,7 @@
 #include "perf/items.h"
 #include "perf/kit.h"
 
-/* One figure of every contender in every round; NaN-free: a contender that did not run is not looked at. */
+/* One figure of every contender in every round. */
 struct table {
 	const struct rvp_rows *rows;
 	const char *row;
@@ -173,8 +173,8 @@ rvp_row(
 }
 
 void
-rvp_row_items(const struct rvp_rows *r, const char *row, const struct rvp_load *l, unsigned rate,
-    unsigned n, unsigned rounds)
+rvp_row_items(const struct rvp_rows *r, const char *row, const struct rvp_load *l, unsigned n,
+    unsigned rounds)
 {
 	static const struct {
 		const char *what;
@@ -195,7 +195,7 @@ rvp_row_items(const struct rvp_rows *r, const char *row, const struct rvp_load *
 			c = (i + round) % r->n;
 			if (!ran[c])
 				continue;
-			rvp_items_init(&items, rate, n);
+			rvp_items_init(&items, n);
 			run = r->flows[c]->start(&load);
 			rvp_items_wait(&items);
 			r->flows[c]->stop(run);

@@ -29,9 +29,9 @@ bool rvp_named(const char *list, const char *name);
 /* Measures and prints: rate (GB/s and, for writes below 1 KiB, Mmsg/s), cpu (s/GB).  x: the number behind the row. */
 void rvp_row(
     const struct rvp_rows *r, const char *row, double x, const struct rvp_load *l, unsigned rounds);
-/* p50, p99, p999 (us) of n items at so many a second. */
-void rvp_row_items(const struct rvp_rows *r, const char *row, const struct rvp_load *l,
-    unsigned rate, unsigned n, unsigned rounds);
+/* p50, p99, p999 (us) of n items at RVP_ITEMS_RATE. */
+void rvp_row_items(const struct rvp_rows *r, const char *row, const struct rvp_load *l, unsigned n,
+    unsigned rounds);
 
 /* "64 B", "16 KiB", "1 MiB": to a buffer of its own that the next call but three uses again. */
 const char *rvp_size(size_t n);
