@@ -153,6 +153,9 @@ warm_up(const struct rvp_flow *f, const struct rvp_load *l, void *run)
 
 	while (f->received(run) < RVP_WARM_UP && (double)(rvp_now_ns() - began) < most)
 		nap(0.001);
+	/* However short, it has begun. */
+	while (f->received(run) == 0 && (double)(rvp_now_ns() - began) < RVP_WARM_UP_S * 1e9)
+		nap(0.001);
 }
 
 void
@@ -171,7 +174,9 @@ rvp_flow_measure(const struct rvp_flow *f, const struct rvp_load *l, struct rvp_
 	switched = switches();
 	began = rvp_now_ns();
 	cpu = cpu_ns();
-	nap(l->seconds);
+	do
+		nap(l->seconds);
+	while (f->received(run) == bytes && (double)(rvp_now_ns() - began) < RVP_WARM_UP_S * 1e9);
 	total = f->received(run);
 	bytes = total - bytes;
 	began = rvp_now_ns() - began;
