@@ -93,7 +93,7 @@ parse(int argc, char **argv)
 	if (options.rounds > RVP_ROUNDS_MAX)
 		options.rounds = RVP_ROUNDS_MAX;
 	if (options.seconds <= 0)
-		options.seconds = options.quick ? 0.02 : 0.2;
+		options.seconds = options.quick ? 0.02 : 0.15;
 }
 
 static void
