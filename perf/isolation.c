@@ -31,10 +31,10 @@ static struct rvp_rows rows = {.bench = "isolation",
     .flows = contenders,
     .n = sizeof(contenders) / sizeof(contenders[0]),
     .pairs = pairs,
-    .costs = true};
+    .calls = true};
 
 static struct {
-	bool quick, pin;
+	bool quick, pin, items; /* items: nothing else */
 	unsigned rounds, streams;
 	size_t write;
 	double seconds;
@@ -44,7 +44,8 @@ static void
 usage(const char *program)
 {
 	fprintf(stderr,
-	    "usage: %s [--quick] [--pin] [--rounds=N] [--seconds=S] [--streams=N] [--write=N] "
+	    "usage: %s [--quick] [--pin] [--items] [--rounds=N] [--seconds=S] [--streams=N] "
+	    "[--write=N] "
 	    "[--case=NAME[,NAME]]\n"
 	    "names: inline mutex mutex-copy worker spread threads\n",
 	    program);
@@ -55,8 +56,9 @@ static void
 parse(int argc, char **argv)
 {
 	static const struct option known[] = {{"quick", 0, NULL, 'q'}, {"pin", 0, NULL, 'p'},
-	    {"rounds", 1, NULL, 'r'}, {"seconds", 1, NULL, 's'}, {"streams", 1, NULL, 'n'},
-	    {"write", 1, NULL, 'w'}, {"case", 1, NULL, 'c'}, {NULL, 0, NULL, 0}};
+	    {"items", 0, NULL, 'i'}, {"rounds", 1, NULL, 'r'}, {"seconds", 1, NULL, 's'},
+	    {"streams", 1, NULL, 'n'}, {"write", 1, NULL, 'w'}, {"case", 1, NULL, 'c'},
+	    {NULL, 0, NULL, 0}};
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
@@ -66,6 +68,9 @@ parse(int argc, char **argv)
 			break;
 		case 'p':
 			options.pin = true;
+			break;
+		case 'i':
+			options.items = true;
 			break;
 		case 'r':
 			options.rounds = (unsigned)strtoul(optarg, NULL, 10);
@@ -121,7 +126,7 @@ main(int argc, char **argv)
 
 	parse(argc, argv);
 	load.pin = options.pin;
-	for (w = 0; w < 3; w++) {
+	for (w = 0; w < 3 && !options.items; w++) {
 		for (s = 0; s < 3; s++) {
 			if ((options.streams != 0 && s != 0) || (options.write != 0 && w != 0))
 				continue;

@@ -165,11 +165,10 @@ rvp_row(
 	fill(&t, figures, offsetof(struct rvp_figure, cpu), 1 / 1024.0);
 	print(&t, "cpu", "s/GB");
 	print_ratios(&t, "cpu");
-	if (!r->costs)
-		return;
 	fill(&t, figures, offsetof(struct rvp_figure, switches), 1);
 	print(&t, "switches", "/MiB");
-	count_calls(&t, l);
+	if (r->calls)
+		count_calls(&t, l);
 }
 
 void

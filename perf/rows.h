@@ -20,13 +20,13 @@ struct rvp_rows {
 	size_t n;                     /* at most RVP_FLOWS_MAX */
 	const struct rvp_pair *pairs; /* ratios to print where both ran; a == NULL ends them */
 	const char *cases;            /* NAME[,NAME]; NULL: all */
-	bool costs;                   /* switches and calls too; calls in a round of its own */
+	bool calls;                   /* system calls too, in a round of their own */
 };
 
 /* Is name in a list NAME[,NAME]?  NULL is all of them. */
 bool rvp_named(const char *list, const char *name);
 
-/* Measures and prints: rate (GB/s and, for writes below 1 KiB, Mmsg/s), cpu (s/GB).  x: the number behind the row. */
+/* Measures and prints: rate (GB/s and, for writes below 1 KiB, Mmsg/s), cpu (s/GB), switches.  x: the number behind the row. */
 void rvp_row(
     const struct rvp_rows *r, const char *row, double x, const struct rvp_load *l, unsigned rounds);
 /* p50, p99, p999 (us) of n items at RVP_ITEMS_RATE. */
