@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "lib/transport/transport.h"
+#include "perf/calls.h"
 #include "perf/kit.h"
 
 void
@@ -121,6 +122,15 @@ nap(double seconds)
 		;
 }
 
+static uint64_t
+switches(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_SELF, &u);
+	return (uint64_t)u.ru_nvcsw + (uint64_t)u.ru_nivcsw;
+}
+
 static double
 per(uint64_t a, uint64_t b)
 {
@@ -135,27 +145,47 @@ look(const struct rvp_flow *f, void *run, struct rvp_totals *t)
 		f->totals(run, t);
 }
 
+static void
+warm_up(const struct rvp_flow *f, const struct rvp_load *l, void *run)
+{
+	double most = (l->warm_up > 0 ? l->warm_up : RVP_WARM_UP_S) * 1e9;
+	uint64_t began = rvp_now_ns();
+
+	while (f->received(run) < RVP_WARM_UP && (double)(rvp_now_ns() - began) < most)
+		nap(0.001);
+	/* However short, it has begun. */
+	while (f->received(run) == 0 && (double)(rvp_now_ns() - began) < RVP_WARM_UP_S * 1e9)
+		nap(0.001);
+}
+
 void
 rvp_flow_measure(const struct rvp_flow *f, const struct rvp_load *l, struct rvp_figure *out)
 {
+	int counter = l->calls ? rvp_calls_open()
+			       : -1; /* the threads that are made now inherit it */
 	void *run = f->start(l);
-	uint64_t began = rvp_now_ns(), bytes, total, cpu;
+	uint64_t began, bytes, total, cpu, switched, calls;
 	struct rvp_totals from, to;
 
-	while (
-	    f->received(run) < RVP_WARM_UP && (double)(rvp_now_ns() - began) < RVP_WARM_UP_S * 1e9)
-		nap(0.001);
+	warm_up(f, l, run);
 	look(f, run, &from);
 	bytes = f->received(run);
+	calls = rvp_calls_read(counter);
+	switched = switches();
 	began = rvp_now_ns();
 	cpu = cpu_ns();
-	nap(l->seconds);
+	do
+		nap(l->seconds);
+	while (f->received(run) == bytes && (double)(rvp_now_ns() - began) < RVP_WARM_UP_S * 1e9);
 	total = f->received(run);
 	bytes = total - bytes;
 	began = rvp_now_ns() - began;
 	cpu = cpu_ns() - cpu;
+	switched = switches() - switched;
+	calls = rvp_calls_read(counter) - calls;
 	look(f, run, &to);
 	f->stop(run);
+	rvp_calls_close(counter);
 	if (bytes == 0) {
 		fprintf(stderr, "perf: %s carried nothing\n", f->name);
 		exit(EXIT_FAILURE);
@@ -168,5 +198,7 @@ rvp_flow_measure(const struct rvp_flow *f, const struct rvp_load *l, struct rvp_
 	    .out_frames = per(to.frames_out - from.frames_out, to.writes - from.writes),
 	    .in_frames = per(to.frames_in - from.frames_in, to.reads - from.reads),
 	    .total = (double)total,
+	    .switches = per(switched, bytes) * 1048576,
+	    .calls = counter < 0 ? -1 : per(calls, bytes) * 1048576,
 	};
 }

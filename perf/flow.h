@@ -17,6 +17,8 @@
 #include "queues/cell.h"
 #include "queues/counter.h"
 
+struct rvp_items;
+
 #define RVP_WARM_UP   (32u << 20)
 #define RVP_WARM_UP_S 2.0
 
@@ -25,11 +27,15 @@ enum rvp_transport { RVP_TCP, RVP_UNIX, RVP_MEMORY };
 struct rvp_load {
 	enum rvp_transport transport;
 	unsigned streams;
-	size_t write;    /* bytes of one write of the application */
-	double seconds;  /* of one measured period */
-	uint32_t window; /* max_window of ours; 0: the default */
-	uint32_t budget; /* send_budget of ours; 0: the default */
-	bool pin;        /* sending threads on one processor, receiving ones on the next */
+	size_t write;     /* bytes of one write of the application */
+	double seconds;   /* of one measured period */
+	uint32_t window;  /* max_window of ours; 0: the default */
+	uint32_t budget;  /* send_budget of ours; 0: the default */
+	bool pin;         /* sending threads on one processor, receiving ones on the next */
+	unsigned workers; /* of a runtime of ours; 0: 1 */
+	double warm_up;   /* seconds at most; 0: RVP_WARM_UP_S */
+	bool calls;       /* count system calls; makes them dearer, so for rounds of their own */
+	struct rvp_items *items; /* carry these instead (items.h); NULL: as many bytes as it can */
 };
 
 /* What a contender counts beside bytes: running totals of both ends, zeroes where it has none. */
@@ -47,7 +53,9 @@ struct rvp_figure {
 	double copies;     /* copied bytes per byte carried, both ends */
 	double out_frames; /* per system call of the sender */
 	double in_frames;  /* per system call of the receiver */
-	double total; /* bytes, from the connection's first to the end of the measured period */
+	double total;    /* bytes, from the connection's first to the end of the measured period */
+	double switches; /* of context, per MiB, all threads */
+	double calls;    /* system calls per MiB, all threads; negative: not counted */
 };
 
 struct rvp_flow {
@@ -85,7 +93,14 @@ void rvp_must(int64_t rc, const char *what);
  * size of write. */
 extern const struct rvp_flow rvp_raw_plain, rvp_raw_same, rvp_raw_strong, rvp_raw_bare; /* raw.c */
 extern const struct rvp_flow rvp_inline_flow; /* inline.c */
-/* Operations completed by callbacks on the worker, by messages to user actors (ops.c); blocking threads. */
-extern const struct rvp_flow rvp_worker_flow, rvp_actors_flow, rvp_threads_flow; /* threads.c */
+/* A lock around the engine and threads that call in: with the library's buffers; copying (mutex.c). */
+extern const struct rvp_flow rvp_mutex_flow, rvp_mutex_copy_flow;
+/* Operations completed by callbacks on the worker; by messages to user actors on the connection's worker; to ones on
+ * another worker of the same runtime (ops.c). */
+extern const struct rvp_flow rvp_worker_flow, rvp_actors_flow, rvp_spread_flow;
+/* A thread a stream in blocking calls (threads.c). */
+extern const struct rvp_flow rvp_threads_flow;
+/* Memory alone: one thread copies; one hands blocks to another through a ring, which copies out of them (memcopy.c). */
+extern const struct rvp_flow rvp_copy_flow, rvp_ring_flow;
 
 #endif

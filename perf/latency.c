@@ -1,17 +1,19 @@
 /*
  * latency.c - how long a small message takes there and back.
  *
- * A plain socket with a blocking thread at each end is the yardstick; the library's blocking calls, its
- * callbacks on workers and its ping take turns with it.  Each round is a fresh connection and a fixed
+ * A plain socket with a blocking thread at each end is the yardstick (raw); the same with threads in epoll loops (loop), the
+ * library's blocking calls, its callbacks on workers and its ping take turns with it.  Each round is a fresh connection and a fixed
  * number of trips after a warm-up; figures are medians over the rounds of the round's median and 99th
- * percentile.  Ratios are of medians within a round.
+ * percentile.  Ratios are of the same round.  Part of the question that perf/limit asks: its cells are of that bench.
  */
 #include <config.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -83,6 +85,80 @@ raw_trips(struct trips *t)
 	}
 	shutdown(fd[0], SHUT_RDWR);
 	pthread_join(thread, NULL);
+	close(fd[0]);
+	close(fd[1]);
+}
+
+/* --- a plain socket in an event loop, which is what a worker has to be --- */
+
+/* False at the end. */
+static bool
+loop_recv(int ep, int fd, char *p, size_t n)
+{
+	struct epoll_event ev;
+	size_t at = 0;
+	ssize_t got;
+
+	while (at < n) {
+		got = recv(fd, p + at, n - at, 0);
+		if (got < 0 && errno == EAGAIN)
+			(void)epoll_wait(ep, &ev, 1, -1);
+		else if (got <= 0)
+			return false;
+		else
+			at += (size_t)got;
+	}
+	return true;
+}
+
+static int
+loop_watch(int fd)
+{
+	struct epoll_event ev = {.events = EPOLLIN | EPOLLET};
+	int ep = epoll_create1(EPOLL_CLOEXEC);
+
+	rvp_check(ep >= 0 && fcntl(fd, F_SETFL, O_NONBLOCK) == 0 &&
+		epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev) == 0,
+	    "epoll");
+	return ep;
+}
+
+static void *
+loop_main(void *arg)
+{
+	struct echo *e = arg;
+	char bytes[BYTES_MAX];
+	int ep = loop_watch(e->fd);
+
+	while (loop_recv(ep, e->fd, bytes, e->size))
+		rvp_check(send(e->fd, bytes, e->size, MSG_NOSIGNAL) == (ssize_t)e->size, "send");
+	close(ep);
+	return NULL;
+}
+
+static void
+loop_trips(struct trips *t)
+{
+	char bytes[BYTES_MAX] = {1};
+	struct echo e = {.size = t->size};
+	pthread_t thread;
+	uint64_t from;
+	int fd[2], ep;
+	unsigned i;
+
+	rvp_sockets(t->transport, fd);
+	e.fd = fd[1];
+	rvp_thread(&thread, loop_main, &e, t->pin ? 1 : RVP_ANY_CPU);
+	ep = loop_watch(fd[0]);
+	for (i = 0; i < t->n + WARM_UP; i++) {
+		from = rvp_now_ns();
+		rvp_check(send(fd[0], bytes, t->size, MSG_NOSIGNAL) == (ssize_t)t->size, "send");
+		rvp_check(loop_recv(ep, fd[0], bytes, t->size), "recv");
+		t->ns[i] = rvp_now_ns() - from;
+	}
+	shutdown(fd[0], SHUT_RDWR);
+	pthread_join(thread, NULL);
+	close(ep);
 	close(fd[0]);
 	close(fd[1]);
 }
@@ -265,8 +341,8 @@ ping_trips(struct trips *t)
 static const struct {
 	const char *name;
 	void (*run)(struct trips *t);
-} contenders[] = {
-    {"raw", raw_trips}, {"threads", thread_trips}, {"worker", worker_trips}, {"ping", ping_trips}};
+} contenders[] = {{"raw", raw_trips}, {"loop", loop_trips}, {"threads", thread_trips},
+    {"callbacks", worker_trips}, {"ping", ping_trips}};
 #define CASES (sizeof(contenders) / sizeof(contenders[0]))
 
 static int
@@ -278,25 +354,38 @@ compare(const void *a, const void *b)
 }
 
 static void
-line(const char *prefix, const char *what, const char *unit, const double *v, unsigned rounds)
+line(const char *row, const char *contender, const char *what, const double *v, unsigned rounds)
 {
-	char name[160];
+	struct rvp_cell c = {"limit", row, contender, what, "us", 0};
 
-	snprintf(name, sizeof(name), "%s %s", prefix, what);
-	rvp_print("latency", name, unit, rvp_quantile(v, rounds, 0.5), rounds);
+	rvp_cell_print(&c, v, rounds);
+}
+
+/* A contender's figures divided by those of the raw socket in the same round. */
+static void
+ratio(const char *row, size_t c, const char *what, double v[][RVP_ROUNDS_MAX], unsigned rounds)
+{
+	char name[64];
+	struct rvp_cell cell = {"limit", row, name, what, "ratio", 0};
+	double r[RVP_ROUNDS_MAX];
+	unsigned i;
+
+	snprintf(name, sizeof(name), "%s/raw", contenders[c].name);
+	for (i = 0; i < rounds; i++)
+		r[i] = v[c][i] / v[0][i];
+	rvp_cell_print(&cell, r, rounds);
 }
 
 static void
-run(const char *prefix, struct trips *t, unsigned rounds)
+run(const char *row, struct trips *t, unsigned rounds)
 {
 	static double p50[CASES][RVP_ROUNDS_MAX], p99[CASES][RVP_ROUNDS_MAX];
-	double ratio[RVP_ROUNDS_MAX];
-	char what[64];
 	unsigned round;
 	size_t i, c;
 
 	/* There is no raw memory pipe, and a ping has one size. */
-	bool ran[CASES] = {t->transport != RVP_MEMORY, true, true, t->size == 1};
+	bool socket = t->transport != RVP_MEMORY,
+	     ran[CASES] = {socket, socket, true, true, t->size == 1};
 
 	for (round = 0; round < rounds; round++) {
 		for (i = 0; i < CASES; i++) {
@@ -312,16 +401,12 @@ run(const char *prefix, struct trips *t, unsigned rounds)
 	for (c = 0; c < CASES; c++) {
 		if (!ran[c])
 			continue;
-		snprintf(what, sizeof(what), "%s p50", contenders[c].name);
-		line(prefix, what, "us", p50[c], rounds);
-		snprintf(what, sizeof(what), "%s p99", contenders[c].name);
-		line(prefix, what, "us", p99[c], rounds);
+		line(row, contenders[c].name, "p50", p50[c], rounds);
+		line(row, contenders[c].name, "p99", p99[c], rounds);
 		if (c == 0 || !ran[0])
 			continue;
-		for (round = 0; round < rounds; round++)
-			ratio[round] = p50[c][round] / p50[0][round];
-		snprintf(what, sizeof(what), "%s/raw p50", contenders[c].name);
-		line(prefix, what, "ratio", ratio, rounds);
+		ratio(row, c, "p50", p50, rounds);
+		ratio(row, c, "p99", p99, rounds);
 	}
 }
 
@@ -332,7 +417,7 @@ main(int argc, char **argv)
 	static const size_t sizes[] = {1, 64};
 	static struct trips t;
 	struct rvp_options options;
-	char prefix[64];
+	char row[64];
 	size_t i, k;
 
 	rvp_options(&options, argc, argv);
@@ -342,8 +427,8 @@ main(int argc, char **argv)
 			t.size = sizes[k];
 			t.n = options.quick ? TRIPS / 10 : TRIPS;
 			t.pin = options.pin;
-			snprintf(prefix, sizeof(prefix), "%s %zu B", transports[i], sizes[k]);
-			run(prefix, &t, options.rounds);
+			snprintf(row, sizeof(row), "ping-pong %s %zu B", transports[i], sizes[k]);
+			run(row, &t, options.rounds);
 		}
 	}
 	return EXIT_SUCCESS;

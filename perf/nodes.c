@@ -30,19 +30,20 @@ runtime(unsigned workers, int cpu)
 	return rt;
 }
 
-void
-rvp_nodes_open(struct rvp_nodes *n, enum rvp_transport t, const reeve_cfg_t *cfg, bool pin)
+static void
+open_nodes(
+    struct rvp_nodes *n, enum rvp_transport t, const reeve_cfg_t *cfg, bool pin, unsigned workers)
 {
 	int fd[2], i;
 
 	*n = (struct rvp_nodes){{NULL, NULL}, {NULL, NULL}, {NULL, NULL}};
 	if (t == RVP_MEMORY) {
-		n->rt[0] = runtime(2, RVP_ANY_CPU);
+		n->rt[0] = runtime(2 * workers, RVP_ANY_CPU);
 		rvp_must(reeve_conn_pair(n->conn, n->rt[0], cfg), "pair");
 	} else {
 		rvp_sockets(t, fd);
 		for (i = 0; i < 2; i++) {
-			n->rt[i] = runtime(1, pin ? i : RVP_ANY_CPU);
+			n->rt[i] = runtime(workers, pin ? i : RVP_ANY_CPU);
 			rvp_must(reeve_conn_open_fd(&n->conn[i], n->rt[i], fd[i],
 				     i == 0 ? REEVE_DIALER : REEVE_LISTENER, cfg),
 			    "connection");
@@ -53,6 +54,12 @@ rvp_nodes_open(struct rvp_nodes *n, enum rvp_transport t, const reeve_cfg_t *cfg
 }
 
 void
+rvp_nodes_open(struct rvp_nodes *n, enum rvp_transport t, const reeve_cfg_t *cfg, bool pin)
+{
+	open_nodes(n, t, cfg, pin, 1);
+}
+
+void
 rvp_nodes_open_load(struct rvp_nodes *n, const struct rvp_load *l)
 {
 	reeve_cfg_t cfg;
@@ -60,7 +67,7 @@ rvp_nodes_open_load(struct rvp_nodes *n, const struct rvp_load *l)
 	reeve_cfg_init(&cfg);
 	cfg.max_window = l->window;
 	cfg.send_budget = l->budget;
-	rvp_nodes_open(n, l->transport, &cfg, l->pin);
+	open_nodes(n, l->transport, &cfg, l->pin, l->workers > 0 ? l->workers : 1);
 }
 
 void

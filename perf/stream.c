@@ -14,6 +14,7 @@
 
 #include "perf/flow.h"
 #include "perf/kit.h"
+#include "perf/rows.h"
 
 #define CASES        8
 #define ROUNDS       11
@@ -58,16 +59,8 @@ static char prefix[64];
 static bool
 wanted(const struct rvp_flow *f, enum rvp_transport t)
 {
-	const char *at = options.cases;
-	size_t n = strlen(f->name);
-	bool named = false;
-
-	while (!named && (at = strstr(at, f->name)) != NULL) {
-		named = (at == options.cases || at[-1] == ',') && (at[n] == '\0' || at[n] == ',');
-		at += n;
-	}
 	/* The memory pipe is the library's: nothing carries bytes over it without actors. */
-	return named &&
+	return rvp_named(options.cases, f->name) &&
 	    (t != RVP_MEMORY || f == &rvp_worker_flow || f == &rvp_actors_flow ||
 		f == &rvp_threads_flow);
 }
