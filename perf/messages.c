@@ -18,7 +18,7 @@
 
 #define ROWS_MAX  96
 #define PATIENCE  60 /* seconds for one measurement */
-#define WINDOWS   40 /* of 100 ms */
+#define WINDOWS   30 /* of 100 ms */
 #define YARDSTICK 0  /* the cache line is the table's first */
 
 #define STREAM(row, x, contender, channel, batch)                                     \
@@ -35,14 +35,11 @@
 			&(channel), (depth)                                             \
 		}                                                                       \
 	}
-#define TRIP(row, contender, channel, other)                                      \
+#define TRIP(row, contender, channel, other, trips)                               \
 	{                                                                         \
 		row, contender, "time", "ns", 0, rvp_run_trip, &(struct rvp_trip) \
 		{                                                                 \
-			&(channel),                                               \
-			{                                                         \
-				0, other                                          \
-			}                                                         \
+			&(channel), {0, other}, trips                             \
 		}                                                                 \
 	}
 #define ACTORS(row, contender, what, unit, fn, there, carry, bound)     \
@@ -61,23 +58,23 @@
 	}
 
 static struct rvp_row rows[] = {
-    TRIP("round trip", "cache line", rvp_line, 1),
-    TRIP("round trip", "futex", rvp_slot, 1),
-    TRIP("round trip", "spsc", rvp_spsc, 1),
-    TRIP("round trip", "mailbox", rvp_mailbox, 1),
-    TRIP("round trip", "mailbox+futex", rvp_parked, 1),
+    TRIP("round trip", "cache line", rvp_line, 1, 20000),
+    TRIP("round trip", "futex", rvp_slot, 1, 600),
+    TRIP("round trip", "spsc", rvp_spsc, 1, 20000),
+    TRIP("round trip", "mailbox", rvp_mailbox, 1, 20000),
+    TRIP("round trip", "mailbox+futex", rvp_parked, 1, 600),
     ACTORS("round trip", "actor", "time", "ns", rvp_run_actor_trip, 1, 1, true),
-    TRIP("round trip", "mutex+condvar", rvp_locked, 1),
-    TRIP("round trip", "spin lock", rvp_spun, 1),
-    TRIP("round trip", "pipe", rvp_pipe, 1),
-    TRIP("round trip", "eventfd", rvp_event, 1),
-    TRIP("round trip", "socketpair", rvp_socket, 1),
-    TRIP("round trip one processor", "futex", rvp_slot, 0),
-    TRIP("round trip one processor", "mailbox+futex", rvp_parked, 0),
-    TRIP("round trip one processor", "mutex+condvar", rvp_locked, 0),
-    TRIP("round trip one processor", "pipe", rvp_pipe, 0),
-    TRIP("round trip one processor", "eventfd", rvp_event, 0),
-    TRIP("round trip one processor", "socketpair", rvp_socket, 0),
+    TRIP("round trip", "mutex+condvar", rvp_locked, 1, 600),
+    TRIP("round trip", "spin lock", rvp_spun, 1, 20000),
+    TRIP("round trip", "pipe", rvp_pipe, 1, 600),
+    TRIP("round trip", "eventfd", rvp_event, 1, 600),
+    TRIP("round trip", "socketpair", rvp_socket, 1, 600),
+    TRIP("round trip one processor", "futex", rvp_slot, 0, 10000),
+    TRIP("round trip one processor", "mailbox+futex", rvp_parked, 0, 10000),
+    TRIP("round trip one processor", "mutex+condvar", rvp_locked, 0, 10000),
+    TRIP("round trip one processor", "pipe", rvp_pipe, 0, 10000),
+    TRIP("round trip one processor", "eventfd", rvp_event, 0, 10000),
+    TRIP("round trip one processor", "socketpair", rvp_socket, 0, 10000),
     ACTORS("round trip same worker", "actor", "time", "ns", rvp_run_actor_trip, 0, 1, false),
     ACTORS("same worker", "actor", "time", "ns", rvp_run_actor_way, 0, 1, false),
     {"same thread", "direct call", "time", "ns", 1, rvp_run_direct, NULL},

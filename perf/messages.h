@@ -73,7 +73,8 @@ struct rvp_alone {
 double rvp_run_alone(void *alone); /* one thread; there and back out */
 struct rvp_trip {
 	const struct rvp_channel *channel;
-	int cpu[2]; /* both threads are bound */
+	int cpu[2];     /* both threads are bound */
+	unsigned trips; /* of one measurement */
 };
 double rvp_run_trip(void *trip);
 /* Posts of *depth messages and an actor's turns that handle them. */

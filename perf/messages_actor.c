@@ -146,7 +146,7 @@ double
 rvp_run_actor_trip(void *arg)
 {
 	const struct rvp_actors *a = arg;
-	unsigned n = a->there == 0 ? 400000 : 20000, i;
+	unsigned n = a->there == 0 ? 400000 : 1600, i;
 	struct ball ball = {.touched = 0};
 	struct player p[2];
 	uint64_t began;
@@ -253,7 +253,7 @@ run_way(const struct rvp_actors *a, double *ns, double *woken)
 	    ((unsigned)(offsetof(struct letter, words) + a->carry * sizeof(uint64_t)) + LINE - 1) /
 	    LINE * LINE;
 	w->letters = memory((size_t)BATCHES * BATCH * w->stride);
-	w->batches = (rvp_messages.quick ? 4000u : 400000u) / BATCH;
+	w->batches = (rvp_messages.quick ? 4000u : 200000u) / BATCH;
 	w->from = spawn(0, way_from, w);
 	w->to = spawn(a->there, way_to, w);
 	if (a->bound)
