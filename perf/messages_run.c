@@ -8,10 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <ck_pr.h>
-
 #include "actors/actor.h"
 #include "perf/flow.h"
+#include "queues/spsc.h"
 
 #define STREAM_NS UINT64_C(40000000) /* about what one measurement takes */
 #define QUICK     100                /* times less work */
