@@ -77,8 +77,8 @@ func caseBench(m session, words []string) (string, error) {
 		streams, write, n/took.Seconds(), float64(used.Nanoseconds())/(n/1024)), nil
 }
 
-// pair runs both ends in this process over TCP loopback.
-func pair(o options) error {
+// pair runs both ends in this process over TCP loopback, and measures between them.
+func pair(o options, measure func(m session, words []string) (string, error)) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func pair(o options) error {
 		return err
 	}
 	defer m.close()
-	measured, err := caseBench(m, o.rest[1:])
+	measured, err := measure(m, o.rest[1:])
 	if err == nil {
 		fmt.Printf("{\"peer\":%q,%s}\n", library, measured)
 	}

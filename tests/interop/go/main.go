@@ -134,9 +134,11 @@ func run() error {
 	case len(o.rest) >= 3 && o.rest[0] == "dial":
 		return dial(o.rest[1], o)
 	case len(o.rest) == 4 && o.rest[0] == "pair":
-		return pair(o)
+		return pair(o, caseBench)
+	case len(o.rest) == 4 && o.rest[0] == "beside":
+		return pair(o, caseBeside)
 	}
-	return errors.New("usage: peer serve ADDR | dial HOST:PORT CASE [ARG...] | pair STREAMS WRITE SECONDS")
+	return errors.New("usage: peer serve ADDR | dial HOST:PORT CASE [ARG...] | pair STREAMS WRITE SECONDS | beside BULK RATE SECONDS")
 }
 
 func main() {

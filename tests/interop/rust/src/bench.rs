@@ -1,7 +1,7 @@
 //! Throughput into a discarding peer.  Bytes count only when the peer has said that it read them.
 
 use crate::link::Link;
-use crate::{wire, Result};
+use crate::{beside, wire, Result};
 use futures::{AsyncReadExt, AsyncWriteExt};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -32,6 +32,21 @@ async fn flood(link: Link, write: usize, stop: Arc<AtomicBool>) -> Result<u64> {
     let mut total = [0; 8];
     s.read_exact(&mut total).await?;
     Ok(u64::from_be_bytes(total))
+}
+
+/// What is measured between two ends in this process.
+pub enum Pair {
+    Bench { streams: usize, write: usize },
+    Beside { bulk: usize, rate: f64 },
+}
+
+impl Pair {
+    pub async fn measure(self, link: &Link, seconds: f64) -> Result<String> {
+        match self {
+            Pair::Bench { streams, write } => dialed(link, streams, write, seconds).await,
+            Pair::Beside { bulk, rate } => beside::dialed(link, bulk, rate, seconds).await,
+        }
+    }
 }
 
 /// Measures and returns the members of the JSON object.

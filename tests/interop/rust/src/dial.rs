@@ -2,7 +2,7 @@
 
 use crate::link::{Link, Stream, ENDS_BY_WORD, LAZY};
 use crate::net::connect;
-use crate::{bench, cases, resets, session, wire, Args, Cannot, Result, NAME};
+use crate::{bench, beside, cases, resets, session, wire, Args, Cannot, Result, NAME};
 use futures::{AsyncReadExt, AsyncWriteExt};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::time::{sleep, timeout};
@@ -71,8 +71,11 @@ async fn run(link: &Link, addr: &str, args: Args, case: &[&str]) -> Result<Strin
         ["bench", streams, write, seconds] => {
             bench::dialed(link, streams.parse()?, write.parse()?, seconds.parse()?).await
         }
+        ["beside", bulk, rate, seconds] => {
+            beside::dialed(link, bulk.parse()?, rate.parse()?, seconds.parse()?).await
+        }
         _ => Err("cases: file PATH, fetch N, single N, short N, silent SECONDS, half, reset, resets, \
-                  reply, cross N LENGTH, goaway [theirs|ours], opens N, hold N, bench STREAMS WRITE SECONDS"
+                  reply, cross N LENGTH, goaway [theirs|ours], opens N, hold N, bench STREAMS WRITE SECONDS, beside BULK RATE SECONDS"
             .into()),
     }
 }

@@ -2,6 +2,7 @@
 //! crate, litep2p's wrapper of it, rust-libp2p's mplex, and a rust-libp2p transport with all its upgrades.
 
 mod bench;
+mod beside;
 mod cases;
 mod dial;
 #[cfg_attr(feature = "control", path = "control.rs")]
@@ -115,10 +116,16 @@ async fn run() -> Result<()> {
         ["serve", addr] => net::serve(addr, args, serve::Server::new(args.chunk)).await,
         ["dial", addr, case @ ..] => dial::dial(addr, args, case).await,
         ["pair", streams, write, seconds] => {
-            net::pair(args, streams.parse()?, write.parse()?, seconds.parse()?).await
+            let (streams, write) = (streams.parse()?, write.parse()?);
+            net::pair(args, bench::Pair::Bench { streams, write }, seconds.parse()?).await
+        }
+        ["beside", bulk, rate, seconds] => {
+            let (bulk, rate) = (bulk.parse()?, rate.parse()?);
+            net::pair(args, bench::Pair::Beside { bulk, rate }, seconds.parse()?).await
         }
         _ => Err(
-            "usage: peer serve ADDR | dial ADDR CASE [ARG...] | pair STREAMS WRITE SECONDS".into(),
+            "usage: peer serve ADDR | dial ADDR CASE [ARG...] | pair STREAMS WRITE SECONDS | beside BULK RATE SECONDS"
+                .into(),
         ),
     }
 }

@@ -3,7 +3,7 @@
 use crate::link::{Facts, Link};
 use crate::muxer::mplex_config;
 use crate::serve::{attend, Server};
-use crate::{Args, Cannot, Result};
+use crate::{bench, Args, Cannot, Result};
 use futures::future::{BoxFuture, Either};
 use futures::{AsyncRead, AsyncWrite, FutureExt, StreamExt};
 use libp2p_core::connection::Endpoint;
@@ -330,6 +330,6 @@ pub async fn serve(addr: &str, args: Args, server: Arc<Server>) -> Result<()> {
     }
 }
 
-pub async fn pair(_: Args, _: usize, _: usize, _: f64) -> Result<()> {
+pub async fn pair(_: Args, _: bench::Pair, _: f64) -> Result<()> {
     Err(Cannot("a node is no benchmark").into())
 }
