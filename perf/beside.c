@@ -5,7 +5,8 @@
  * pings, at full speed or at so many bytes a second in all.  Both directions of the ping-pong share the connection with
  * it.  The rate of the bulk is told too, so that nobody wins latency by starving it.
  *
- * threads: blocking calls, a thread for each end of each stream.  worker: callbacks (beside_calls.c).
+ * threads: blocking calls, a thread for each end of each stream.  worker: callbacks (beside_calls.c).  one-worker: the
+ * same with both ends on one runtime of one worker, which has nobody to wake.
  */
 #include <config.h>
 
@@ -23,7 +24,8 @@
 #define WARM_UP_NS UINT64_C(100000000)
 #define SAMPLES    400000u
 
-static const struct rvp_beside_kind *const kinds[] = {&rvp_beside_threads, &rvp_beside_calls};
+static const struct rvp_beside_kind *const kinds[] = {
+    &rvp_beside_threads, &rvp_beside_calls, &rvp_beside_one};
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
 static const struct row {
@@ -106,7 +108,10 @@ measure(
 	uint64_t from, bytes;
 	void *run;
 
-	rvp_nodes_open(&b.nodes, RVP_TCP, NULL, options.pin);
+	if (kind->shared > 0)
+		rvp_nodes_open_shared(&b.nodes, kind->shared);
+	else
+		rvp_nodes_open(&b.nodes, RVP_TCP, NULL, options.pin);
 	run = kind->start(&b);
 	nap((double)WARM_UP_NS / 1e9);
 	from = rvp_now_ns();
@@ -181,7 +186,8 @@ rounds_of(const struct row *chosen, size_t n)
 static int
 usage(void)
 {
-	fputs("usage: beside [--quick] [--pin] [--rounds=N] [--seconds=S] [--case=threads|worker]\n"
+	fputs("usage: beside [--quick] [--pin] [--rounds=N] [--seconds=S] "
+	      "[--case=threads|worker|one-worker]\n"
 	      "              [--bulk=STREAMS [--rate=MB/s]]    one row, with this many bulk "
 	      "streams\n",
 	    stderr);

@@ -24,13 +24,15 @@ struct rvp_beside {
 
 struct rvp_beside_kind {
 	const char *name;
+	unsigned
+	    shared; /* workers of one runtime for both ends; 0: a runtime of one worker an end */
 	/* Opens the streams over b->nodes and begins; what it returns is the run. */
 	void *(*start)(struct rvp_beside *b);
 	/* After b->stop: ends everything, closes the nodes. */
 	void (*stop)(void *run);
 };
 
-extern const struct rvp_beside_kind rvp_beside_threads, rvp_beside_calls;
+extern const struct rvp_beside_kind rvp_beside_threads, rvp_beside_calls, rvp_beside_one;
 
 /* A trip that took so long; false: no more of them. */
 bool rvp_beside_sample(struct rvp_beside *b, uint64_t ns);

@@ -147,4 +147,4 @@ threads_stop(void *run)
 	free(c);
 }
 
-const struct rvp_beside_kind rvp_beside_threads = {"threads", threads_start, threads_stop};
+const struct rvp_beside_kind rvp_beside_threads = {"threads", 0, threads_start, threads_stop};

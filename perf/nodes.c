@@ -60,6 +60,22 @@ rvp_nodes_open(struct rvp_nodes *n, enum rvp_transport t, const reeve_cfg_t *cfg
 }
 
 void
+rvp_nodes_open_shared(struct rvp_nodes *n, unsigned workers)
+{
+	int fd[2];
+
+	*n = (struct rvp_nodes){{NULL, NULL}, {NULL, NULL}, {NULL, NULL}};
+	rvp_sockets(RVP_TCP, fd);
+	n->rt[0] = runtime(workers, RVP_ANY_CPU);
+	for (int i = 0; i < 2; i++) {
+		rvp_must(reeve_conn_open_fd(&n->conn[i], n->rt[0], fd[i],
+			     i == 0 ? REEVE_DIALER : REEVE_LISTENER, NULL),
+		    "connection");
+		n->ctl[i] = reeve_conn_ctl(n->conn[i]);
+	}
+}
+
+void
 rvp_nodes_open_load(struct rvp_nodes *n, const struct rvp_load *l)
 {
 	reeve_cfg_t cfg;

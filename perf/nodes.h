@@ -12,13 +12,15 @@
 #include "perf/flow.h"
 
 struct rvp_nodes {
-	reeve_rt_t *rt[2]; /* [1] is NULL over memory */
+	reeve_rt_t *rt[2]; /* [1] is NULL where both have one */
 	reeve_conn_t *conn[2];
 	reeve_ctl_t *ctl[2]; /* [0] dials, [1] listens; borrowed */
 };
 
 /* cfg of both connections; NULL: the defaults. */
 void rvp_nodes_open(struct rvp_nodes *n, enum rvp_transport t, const reeve_cfg_t *cfg, bool pin);
+/* Over TCP, both on one runtime with this many workers. */
+void rvp_nodes_open_shared(struct rvp_nodes *n, unsigned workers);
 /* The same as a load says it. */
 void rvp_nodes_open_load(struct rvp_nodes *n, const struct rvp_load *l);
 /* Every operation that is pending, and every call that waits, ends. */
