@@ -6,6 +6,8 @@
  * stream and side; at first untouched, then after every stream has carried a byte there and back by
  * asynchronous operations, then by blocking calls.  Each byte is checked.
  *
+ * Dialed: connections over TCP, in the clear and with noise.  Active: streams with as much bulk as they can carry, by callbacks.
+ *
  * Unread: a peer without the library (peer.c) sends one frame of the size in question on a stream that nobody
  * reads for every 64 KiB, the rest on a stream that is read, until the window of the first is full or
  * 4096 frames were sent.
@@ -16,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "perf/kit.h"
 #include "perf/nodes.h"
@@ -34,10 +37,13 @@ struct pair {
 	reeve_stream_t *s[2][STREAMS]; /* [0] opened, [1] accepted */
 };
 
+/* x: the number behind the row; 0: none. */
 static void
-line(const char *what, const char *unit, double value, unsigned n)
+line(const char *row, const char *what, const char *unit, double x, double value)
 {
-	rvp_print("memory", what, unit, value, n);
+	struct rvp_cell c = {"memory", row, "ours", what, unit, x};
+
+	rvp_cell_print(&c, &value, 1);
 }
 
 struct level {
@@ -50,15 +56,12 @@ level(reeve_rt_t *rt)
 	return (struct level){rvp_rss(), rvp_heap(rt)};
 }
 
+/* Per one of n. */
 static void
-report(const char *what, struct level from, struct level to, unsigned n)
+report(const char *row, struct level from, struct level to, unsigned n)
 {
-	char name[96];
-
-	snprintf(name, sizeof(name), "%s, resident", what);
-	line(name, "bytes", (double)(int64_t)(to.rss - from.rss) / n, n);
-	snprintf(name, sizeof(name), "%s, allocated", what);
-	line(name, "bytes", (double)(int64_t)(to.heap - from.heap) / n, n);
+	line(row, "resident", "B", 0, (double)(int64_t)(to.rss - from.rss) / n);
+	line(row, "allocated", "B", 0, (double)(int64_t)(to.heap - from.heap) / n);
 }
 
 static void
@@ -204,20 +207,20 @@ idle(const struct rvp_options *o)
 		rvp_must(reeve_conn_pair(pairs[i].conn, rt, NULL), "pair");
 	settle(pairs, conns);
 	connected = level(rt);
-	report("idle connection, a side", none, connected, 2 * (conns - 1));
+	report("idle connection, memory pipe, a side", none, connected, 2 * (conns - 1));
 	for (i = 0; i < conns; i++)
 		open_all(&pairs[i]);
 	settle(pairs, conns);
 	opened = level(rt);
-	report("idle stream, a side, untouched", connected, opened, sides);
-	line("streams usable by operations", "streams", use_all(rt, pairs, conns, false), 1);
+	report("idle stream, a side", connected, opened, sides);
+	rvp_check(use_all(rt, pairs, conns, false) == sides / 2, "a stream is not usable");
 	settle(pairs, conns);
 	used = level(rt);
-	report("idle stream, a side, used by operations", connected, used, sides);
-	line("streams usable by blocking calls", "streams", use_all(rt, pairs, conns, true), 1);
+	report("used stream, a side, by operations", connected, used, sides);
+	rvp_check(use_all(rt, pairs, conns, true) == sides / 2, "a stream is not usable");
 	settle(pairs, conns);
 	used = level(rt);
-	report("idle stream, a side, used by both", connected, used, sides);
+	report("used stream, a side, by operations and calls", connected, used, sides);
 	for (i = 0; i < conns; i++) {
 		for (k = 0; k < streams_each; k++) {
 			reeve_close(pairs[i].s[0][k]);
@@ -297,17 +300,78 @@ unread(uint32_t body)
 		rvp_must(reeve_ctl_stats(k.ctl, &stats), "stats");
 		rvp_check(rvp_now_ns() < until, "bytes did not arrive");
 	} while (rvq_counter_get(&k.read_bytes) != peer.sent[1] || stats.unread != sent);
-	snprintf(name, sizeof(name), "unread, bodies of %u B, held", body);
-	line(name, "bytes", (double)stats.held, 1);
-	snprintf(name, sizeof(name), "unread, bodies of %u B, held/sent", body);
-	line(name, "ratio", (double)stats.held / (double)sent, 1);
-	snprintf(name, sizeof(name), "unread, bodies of %u B, held/window", body);
-	line(name, "ratio", (double)stats.held / RVP_PEER_WINDOW, 1);
+	snprintf(name, sizeof(name), "unread, bodies of %u B", body);
+	line(name, "held", "B", body, (double)stats.held);
+	line(name, "held/sent", "ratio", body, (double)stats.held / (double)sent);
+	line(name, "held/window", "ratio", body, (double)stats.held / RVP_PEER_WINDOW);
 	reeve_conn_destroy(conn);
 	reeve_rt_destroy(rt);
 	for (i = 0; i < 2; i++)
 		reeve_stream_unref(k.s[i]);
 	rvp_peer_stop(&peer);
+}
+
+/* --- a connection over TCP --- */
+
+static void
+dialed(const char *row, uint32_t security, unsigned n)
+{
+	static const uint8_t seed[32] = {9};
+	reeve_upgrade_t up = {
+	    .size = sizeof(up), .security = security, .muxers = {REEVE_YAMUX}, .key = seed};
+	reeve_conn_t **conn = calloc(2 * (size_t)n, sizeof(*conn));
+	struct level before = {0, 0};
+	reeve_listener_t *l;
+	reeve_key_t *key = NULL;
+	reeve_rt_t *rt;
+	reeve_cfg_t cfg;
+	char addr[64];
+
+	rvp_check(conn != NULL, "memory");
+	if (security == REEVE_NOISE) {
+		if (reeve_key_from_seed(&key, seed) < 0) {
+			free(conn);
+			return; /* built without it */
+		}
+		up.key = NULL;
+		up.identity = key;
+	}
+	reeve_cfg_init(&cfg);
+	cfg.upgrade = security != 0 ? &up : NULL;
+	rvp_must(reeve_rt_create(&rt, NULL), "runtime");
+	rvp_must(reeve_listen(&l, rt, "tcp://127.0.0.1:0", &cfg), "listen");
+	rvp_must(reeve_listener_addr(l, addr, sizeof(addr)), "address");
+	for (unsigned i = 0; i < n; i++) {
+		rvp_must(reeve_dial(&conn[2 * i], rt, addr, &cfg, -1), "dial");
+		rvp_must(reeve_listener_accept(l, &conn[2 * i + 1], -1), "accept");
+		if (i == 0)
+			before = level(rt);
+	}
+	report(row, before, level(rt), 2 * (n - 1));
+	for (unsigned i = 0; i < 2 * n; i++)
+		reeve_conn_destroy(conn[i]);
+	reeve_listener_destroy(l);
+	reeve_rt_destroy(rt);
+	reeve_key_free(key);
+	free(conn);
+}
+
+/* --- streams that carry --- */
+
+static void
+active(unsigned streams, double seconds)
+{
+	struct rvp_load l = {.transport = RVP_TCP, .streams = streams, .write = 65536};
+	struct timespec t = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
+	uint64_t before = rvp_rss();
+	char row[64];
+	void *run = rvp_worker_flow.start(&l);
+
+	(void)nanosleep(&t, NULL);
+	snprintf(row, sizeof(row), "active stream, %u of them, both sides", streams);
+	line(row, "resident", "B", streams, (double)(int64_t)(rvp_rss() - before) / streams);
+	rvp_check(rvp_worker_flow.received(run) > 0, "nothing was carried");
+	rvp_worker_flow.stop(run);
 }
 
 int
@@ -319,6 +383,10 @@ main(int argc, char **argv)
 
 	rvp_options(&options, argc, argv);
 	idle(&options);
+	dialed("idle connection, TCP, a side", 0, options.quick ? 20 : 200);
+	dialed("idle connection, TCP and noise, a side", REEVE_NOISE, options.quick ? 20 : 200);
+	for (i = 1; i <= 64; i *= 8)
+		active((unsigned)i, options.quick ? 0.05 : 0.5);
 	for (i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++)
 		unread(bodies[i]);
 	return EXIT_SUCCESS;

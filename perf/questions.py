@@ -93,8 +93,8 @@ QUESTIONS = (
     question(
         "memory", "What does it hold: idle, used and unread?",
         [program("memory", 40)],
-        [("an idle stream holds {} a side", [At("idle stream.*untouched, allocated")], "B"),
-         ("a stream that nobody reads holds at most {} times its window", [At("unread.*held/window")], "ratio")]),
+        [("an idle stream holds {} a side", [At("^idle stream, a side$", "^ours$", "allocated")], "B"),
+         ("a stream that nobody reads holds at most {} times its window", [At("^unread, ", "^ours$", "held/window")], "ratio")]),
     question(
         "wan", "Does flow control fill long paths?", [program("wan", 550, quick=15)],
         [("of what a raw stream carries over 100 ms at 1 Gbit/s, one stream carries {}",

@@ -95,9 +95,9 @@ TARGETS = (
     Target("opens", "opening a stream, in a row", [At("tcp", "operations|worker|ours", "time", "us"),
                                                    old("^tcp open and close, operations$")], "<=", 2, "us"),
     # memory
-    Target("memory", "idle stream, one side", [old("^idle stream, a side, untouched, allocated$"),
+    Target("memory", "idle stream, one side", [At("^idle stream, a side$", "^ours$", "allocated"),
                                                At("idle stream", "ours", "bytes")], "<=", 300, "B"),
-    Target("memory", "stream that nobody reads, held by window", [old("^unread, .* held/window$")], "<=", 5, "ratio"),
+    Target("memory", "stream that nobody reads, held by window", [At("^unread, ", "^ours$", "held/window")], "<=", 5, "ratio"),
     # wan
     Target("wan", "100 ms, 1 Gbit/s, one stream against raw TCP through the same line",
            [old("^100 ms 1000 Mbit/s x 1 ours/raw$")], ">=", 0.9, "ratio"),
