@@ -67,7 +67,7 @@ runs 2 --only nothing
 [ ! -s "$tmp/ran" ] || fail "something was run"
 
 # Two questions, with options for the programs; a figure that is no number.
-program memory 0 '{"bench":"memory","case":"idle stream, a side, untouched, allocated","unit":"bytes","value":250,"n":9}' \
+program memory 0 '{"bench":"memory","row":"idle stream, a side","contender":"ours","what":"allocated","unit":"B","x":0,"value":250,"q1":250,"q3":250,"n":9}' \
 	'{"bench":"memory","case":"odd","unit":"bytes","value":-nan,"n":9}'
 program open 0 '{"bench":"opens","row":"tcp x","contender":"worker","what":"time","unit":"us","x":1,"value":3,"q1":2,"q3":4,"n":3}'
 runs 0 --only memory --only opens --rounds 7
@@ -76,7 +76,7 @@ $BUILD/perf/open --rounds=7
 $BUILD/perf/memory --rounds=7
 END
 head -n 1 "$tmp/results/results.jsonl" | grep -q '^{"bench":"machine",.*"cflags":"-O2"' || fail "the first line is not the machine"
-has '"value":250,"n":9,"question":"memory"}'
+has '"value":250,"q1":250,"q3":250,"n":9,"question":"memory"}'
 has '"value":null'
 has '"value":3,'
 
@@ -139,12 +139,12 @@ cat >"$tmp/wanted" <<'END'
 END
 diff -u "$tmp/wanted" "$tmp/got" || fail "not the wanted tables"
 for text in 'There are no plots' 'Its figures mean nothing' '1 lines of the results could not be understood' \
-	'FAILED in wan: wan' '| 250 B | - | met |' '| 1 us | 1–1 | met |' '^## growth' '^Not measured' '^| odd | - | bytes |' '| 0.5 | - | \*\*missed\*\* |'; do
+	'FAILED in wan: wan' '| 250 B | 250–250 | met |' '| 1 us | 1–1 | met |' '^## growth' '^Not measured' '^| odd | - | bytes |' '| 0.5 | - | \*\*missed\*\* |'; do
 	grep -q -- "$text" "$report" || fail "no \"$text\" in $(cat "$report")"
 done
 sed -n '1p;$p' "$tmp/page" | diff - <(printf 'before\nafter\n') || fail "more than what is between the markers was replaced"
 ! grep -q '^old' "$tmp/page" || fail "what was between the markers is still there"
-grep -q '| 250 B | - | met |' "$tmp/page" || fail "the table is not in the page: $(cat "$tmp/page")"
+grep -q '| 250 B | 250–250 | met |' "$tmp/page" || fail "the table is not in the page: $(cat "$tmp/page")"
 cp "$tmp/page" "$tmp/once"
 reports "$tmp/results" --into "$tmp/page"
 cmp "$tmp/once" "$tmp/page" || fail "again is not the same"
