@@ -73,8 +73,8 @@ rvp_pin(unsigned n)
 	(void)sched_setaffinity(0, sizeof(one), &one);
 }
 
-static int
-compare(const void *a, const void *b)
+int
+rvp_compare(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
@@ -88,7 +88,7 @@ rvp_quantile(const double *values, size_t n, double q)
 	size_t low = (size_t)at;
 
 	memcpy(sorted, values, n * sizeof(values[0]));
-	qsort(sorted, n, sizeof(sorted[0]), compare);
+	qsort(sorted, n, sizeof(sorted[0]), rvp_compare);
 	if (low + 1 == n)
 		return sorted[low];
 	return sorted[low] + (at - (double)low) * (sorted[low + 1] - sorted[low]);

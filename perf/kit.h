@@ -38,6 +38,8 @@ uint64_t rvp_cpu_ns(void);
 /* Binds the calling thread to the n-th processor it may use, counted round. */
 void rvp_pin(unsigned n);
 
+/* For qsort of doubles. */
+int rvp_compare(const void *a, const void *b);
 /* The q-quantile (0 to 1, 0.5 is the median) of n > 0 values. */
 double rvp_quantile(const double *values, size_t n, double q);
 

@@ -1,6 +1,8 @@
 /*
  * open.c - how fast streams and connections begin and end.
  *
+ * usage: open [--quick] [--pin] [--rounds=N] [--echo]    --echo: only the streams that carry a byte there and back
+ *
  * Streams: one side opens and closes, the other accepts and closes; microseconds per stream until the last
  * was accepted.  By operations with several opens on their way, and by blocking calls of one thread a side.
  * Connections: dialed by one thread, accepted by another, ended at once at both ends; beside them connect,
@@ -17,11 +19,14 @@
 
 #include "perf/kit.h"
 #include "perf/nodes.h"
+#include "perf/open.h"
 #include "queues/latch.h"
 
 #define AHEAD 64 /* opens, and accepts, on their way */
 
 static struct rvp_options options;
+
+/* A case's unit is its contender here; its figure is microseconds. */
 
 /* --- streams by operations --- */
 
@@ -183,7 +188,7 @@ run_connections(void *arg)
 	reeve_listener_destroy(d.listener);
 	reeve_rt_destroy(rt[0]);
 	reeve_rt_destroy(rt[1]);
-	return (double)n * 1e9 / (double)began;
+	return (double)began / 1000 / n;
 }
 
 static void *
@@ -228,7 +233,52 @@ run_sockets(void *arg)
 	pthread_join(thread, NULL);
 	began = rvp_now_ns() - began;
 	close(d.fd);
-	return (double)n * 1e9 / (double)began;
+	return (double)began / 1000 / n;
+}
+
+/* --- lines --- */
+
+static void
+cell(const char *row, const char *contender, const char *what, const char *unit, const double *v)
+{
+	struct rvp_cell c = {"opens", row, contender, what, unit, 0};
+
+	rvp_cell_print(&c, v, options.rounds);
+}
+
+/* us each: time and rate. */
+static void
+report(const char *row, const char *contender, const double *us)
+{
+	double rate[RVP_ROUNDS_MAX];
+
+	for (unsigned i = 0; i < options.rounds; i++)
+		rate[i] = 1e6 / us[i];
+	cell(row, contender, "time", "us", us);
+	cell(row, contender, "rate", "opens/s", rate);
+}
+
+static void
+echo_report(const char *contender, const struct rvp_echoes *e)
+{
+	static const char row[] = "streams with an echo, 64 at once";
+
+	report(row, contender, e->us);
+	cell(row, contender, "p50", "us", e->p50);
+	cell(row, contender, "p99", "us", e->p99);
+}
+
+static int
+echoes_only(void)
+{
+	static struct rvp_echoes one[2];
+
+	for (unsigned i = 0; i < options.rounds; i++)
+		for (unsigned k = 0; k < 2; k++)
+			rvp_open_echo(&one[k], i, k, options.quick, options.pin);
+	echo_report("operations", &one[0]);
+	echo_report("one-worker", &one[1]);
+	return EXIT_SUCCESS;
 }
 
 int
@@ -236,21 +286,25 @@ main(int argc, char **argv)
 {
 	static enum rvp_transport tcp = RVP_TCP, memory = RVP_MEMORY;
 	static struct rvp_case cases[] = {
-	    {"tcp open and close, operations", "us/stream", run_operations, &tcp, {0}},
-	    {"memory open and close, operations", "us/stream", run_operations, &memory, {0}},
-	    {"tcp open and close, blocking calls", "us/stream", run_blocking, &tcp, {0}},
-	    {"memory open and close, blocking calls", "us/stream", run_blocking, &memory, {0}},
-	    {"tcp connections accepted", "1/s", run_connections, NULL, {0}},
-	    {"plain sockets accepted", "1/s", run_sockets, NULL, {0}},
+	    {"streams tcp, 64 at once", "operations", run_operations, &tcp, {0}},
+	    {"streams memory, 64 at once", "operations", run_operations, &memory, {0}},
+	    {"streams tcp, one by one", "calls", run_blocking, &tcp, {0}},
+	    {"streams memory, one by one", "calls", run_blocking, &memory, {0}},
+	    {"connections tcp", "calls", run_connections, NULL, {0}},
+	    {"connections tcp", "sockets", run_sockets, NULL, {0}},
 	};
 	const size_t n = sizeof(cases) / sizeof(cases[0]);
+	double ratio[RVP_ROUNDS_MAX];
+	const bool echoes = argc > 1 && strcmp(argv[argc - 1], "--echo") == 0;
 
-	rvp_options(&options, argc, argv);
+	rvp_options(&options, argc - (echoes ? 1 : 0), argv);
+	if (echoes)
+		return echoes_only();
 	rvp_rounds(cases, n, options.rounds);
-	rvp_report("open", cases, n, options.rounds);
-	rvp_print("open", "tcp streams accepted", "1/s",
-	    1e6 / rvp_quantile(cases[0].values, options.rounds, 0.5), options.rounds);
-	rvp_print("open", "tcp connections against plain sockets", "ratio",
-	    rvp_ratio(&cases[4], &cases[5], options.rounds), options.rounds);
-	return EXIT_SUCCESS;
+	for (size_t i = 0; i < n; i++)
+		report(cases[i].name, cases[i].unit, cases[i].values);
+	for (unsigned i = 0; i < options.rounds; i++)
+		ratio[i] = cases[4].values[i] / cases[5].values[i];
+	cell("connections tcp", "calls/sockets", "time", "ratio", ratio);
+	return echoes_only();
 }

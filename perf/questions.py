@@ -88,8 +88,8 @@ QUESTIONS = (
         "opens", "What do beginning and ending streams and connections cost?",
         [program("open", 40), driver("opens", 120)],
         [("a stream opened, accepted and closed costs {} of time",
-          [At("tcp", "operations|worker", "time", "us"), At("tcp open and close, operations")], "us"),
-         ("by blocking calls {}", [At("tcp", "threads|blocking", "time", "us"), At("tcp open and close, blocking")], "us")]),
+          [At("^streams tcp, 64 at once$", "^operations$", "time")], "us"),
+         ("by blocking calls {}", [At("^streams tcp, one by one$", "^calls$", "time")], "us")]),
     question(
         "memory", "What does it hold: idle, used and unread?",
         [program("memory", 40)],

@@ -92,8 +92,7 @@ TARGETS = (
     Target("beside", "share of equal streams, by a fair one", [At("equal", "", "share")], "in", (0.98, 1.02), "ratio"),
     Target("beside", "share of streams with mixed sizes, largest by fair", [At("mixed", "", "share")], "<=", 1.1, "ratio"),
     # opens
-    Target("opens", "opening a stream, in a row", [At("tcp", "operations|worker|ours", "time", "us"),
-                                                   old("^tcp open and close, operations$")], "<=", 2, "us"),
+    Target("opens", "opening a stream, in a row", [At("^streams tcp, 64 at once$", "^operations$", "time")], "<=", 2, "us"),
     # memory
     Target("memory", "idle stream, one side", [At("^idle stream, a side$", "^ours$", "allocated"),
                                                At("idle stream", "ours", "bytes")], "<=", 300, "B"),

@@ -137,8 +137,11 @@ func run() error {
 		return pair(o, caseBench)
 	case len(o.rest) == 4 && o.rest[0] == "beside":
 		return pair(o, caseBeside)
+	case len(o.rest) == 3 && o.rest[0] == "openrate":
+		return pair(o, caseOpenRate)
 	}
-	return errors.New("usage: peer serve ADDR | dial HOST:PORT CASE [ARG...] | pair STREAMS WRITE SECONDS | beside BULK RATE SECONDS")
+	return errors.New("usage: peer serve ADDR | dial HOST:PORT CASE [ARG...] | pair STREAMS WRITE SECONDS | beside BULK RATE SECONDS |" +
+		" openrate N AT_ONCE")
 }
 
 func main() {

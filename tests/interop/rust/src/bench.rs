@@ -1,7 +1,7 @@
 //! Throughput into a discarding peer.  Bytes count only when the peer has said that it read them.
 
 use crate::link::Link;
-use crate::{beside, wire, Result};
+use crate::{beside, openrate, wire, Result};
 use futures::{AsyncReadExt, AsyncWriteExt};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -36,15 +36,36 @@ async fn flood(link: Link, write: usize, stop: Arc<AtomicBool>) -> Result<u64> {
 
 /// What is measured between two ends in this process.
 pub enum Pair {
-    Bench { streams: usize, write: usize },
-    Beside { bulk: usize, rate: f64 },
+    Bench {
+        streams: usize,
+        write: usize,
+        seconds: f64,
+    },
+    Beside {
+        bulk: usize,
+        rate: f64,
+        seconds: f64,
+    },
+    OpenRate {
+        count: usize,
+        at_once: usize,
+    },
 }
 
 impl Pair {
-    pub async fn measure(self, link: &Link, seconds: f64) -> Result<String> {
+    pub async fn measure(self, link: &Link) -> Result<String> {
         match self {
-            Pair::Bench { streams, write } => dialed(link, streams, write, seconds).await,
-            Pair::Beside { bulk, rate } => beside::dialed(link, bulk, rate, seconds).await,
+            Pair::Bench {
+                streams,
+                write,
+                seconds,
+            } => dialed(link, streams, write, seconds).await,
+            Pair::Beside {
+                bulk,
+                rate,
+                seconds,
+            } => beside::dialed(link, bulk, rate, seconds).await,
+            Pair::OpenRate { count, at_once } => openrate::dialed(link, count, at_once).await,
         }
     }
 }

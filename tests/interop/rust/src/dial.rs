@@ -2,7 +2,7 @@
 
 use crate::link::{Link, Stream, ENDS_BY_WORD, LAZY};
 use crate::net::connect;
-use crate::{bench, beside, cases, resets, session, wire, Args, Cannot, Result, NAME};
+use crate::{bench, beside, cases, openrate, resets, session, wire, Args, Cannot, Result, NAME};
 use futures::{AsyncReadExt, AsyncWriteExt};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::time::{sleep, timeout};
@@ -74,8 +74,11 @@ async fn run(link: &Link, addr: &str, args: Args, case: &[&str]) -> Result<Strin
         ["beside", bulk, rate, seconds] => {
             beside::dialed(link, bulk.parse()?, rate.parse()?, seconds.parse()?).await
         }
+        ["openrate", count, at_once] => {
+            openrate::dialed(link, count.parse()?, at_once.parse()?).await
+        }
         _ => Err("cases: file PATH, fetch N, single N, short N, silent SECONDS, half, reset, resets, \
-                  reply, cross N LENGTH, goaway [theirs|ours], opens N, hold N, bench STREAMS WRITE SECONDS, beside BULK RATE SECONDS"
+                  reply, cross N LENGTH, goaway [theirs|ours], opens N, hold N, bench STREAMS WRITE SECONDS, beside BULK RATE SECONDS, openrate N AT_ONCE"
             .into()),
     }
 }

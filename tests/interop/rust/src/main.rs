@@ -13,6 +13,7 @@ mod link;
 mod muxer;
 #[cfg_attr(feature = "node", path = "transport.rs")]
 mod net;
+mod openrate;
 mod resets;
 mod serve;
 mod session;
@@ -116,15 +117,19 @@ async fn run() -> Result<()> {
         ["serve", addr] => net::serve(addr, args, serve::Server::new(args.chunk)).await,
         ["dial", addr, case @ ..] => dial::dial(addr, args, case).await,
         ["pair", streams, write, seconds] => {
-            let (streams, write) = (streams.parse()?, write.parse()?);
-            net::pair(args, bench::Pair::Bench { streams, write }, seconds.parse()?).await
+            let (streams, write, seconds) = (streams.parse()?, write.parse()?, seconds.parse()?);
+            net::pair(args, bench::Pair::Bench { streams, write, seconds }).await
         }
         ["beside", bulk, rate, seconds] => {
-            let (bulk, rate) = (bulk.parse()?, rate.parse()?);
-            net::pair(args, bench::Pair::Beside { bulk, rate }, seconds.parse()?).await
+            let (bulk, rate, seconds) = (bulk.parse()?, rate.parse()?, seconds.parse()?);
+            net::pair(args, bench::Pair::Beside { bulk, rate, seconds }).await
+        }
+        ["openrate", count, at_once] => {
+            let (count, at_once) = (count.parse()?, at_once.parse()?);
+            net::pair(args, bench::Pair::OpenRate { count, at_once }).await
         }
         _ => Err(
-            "usage: peer serve ADDR | dial ADDR CASE [ARG...] | pair STREAMS WRITE SECONDS | beside BULK RATE SECONDS"
+            "usage: peer serve ADDR | dial ADDR CASE [ARG...] | pair STREAMS WRITE SECONDS | beside BULK RATE SECONDS | openrate N AT_ONCE"
                 .into(),
         ),
     }

@@ -41,14 +41,14 @@ fn buffered(tcp: TcpStream) -> Result<impl Transport> {
 }
 
 /// Both ends in this process over TCP loopback.
-pub async fn pair(args: Args, what: Pair, seconds: f64) -> Result<()> {
+pub async fn pair(args: Args, what: Pair) -> Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let tcp = TcpStream::connect(listener.local_addr()?).await?;
     let (peer, _) = listener.accept().await?;
     let (link, inbound) = Link::start(buffered(peer)?, Mode::Server, args);
     let server = tokio::spawn(attend(link, inbound, Server::new(args.chunk)));
     let (link, _) = Link::start(buffered(tcp)?, Mode::Client, args);
-    let measured = what.measure(&link, seconds).await?;
+    let measured = what.measure(&link).await?;
     println!("{{\"peer\":\"{NAME}\",{measured}}}");
     link.close().await?;
     server.await?;

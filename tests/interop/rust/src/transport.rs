@@ -330,6 +330,6 @@ pub async fn serve(addr: &str, args: Args, server: Arc<Server>) -> Result<()> {
     }
 }
 
-pub async fn pair(_: Args, _: bench::Pair, _: f64) -> Result<()> {
+pub async fn pair(_: Args, _: bench::Pair) -> Result<()> {
     Err(Cannot("a node is no benchmark").into())
 }
