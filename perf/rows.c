@@ -167,6 +167,10 @@ rvp_row(
 	print_ratios(&t, "cpu");
 	fill(&t, figures, offsetof(struct rvp_figure, switches), 1);
 	print(&t, "switches", "/MiB");
+	if (r->copies) {
+		fill(&t, figures, offsetof(struct rvp_figure, copies), 1);
+		print(&t, "copies", "/byte");
+	}
 	if (r->calls)
 		count_calls(&t, l);
 }

@@ -21,6 +21,7 @@ struct rvp_rows {
 	const struct rvp_pair *pairs; /* ratios to print where both ran; a == NULL ends them */
 	const char *cases;            /* NAME[,NAME]; NULL: all */
 	bool calls;                   /* system calls too, in a round of their own */
+	bool copies;                  /* copies in user space per byte too, both ends */
 };
 
 /* Is name in a list NAME[,NAME]?  NULL is all of them. */
