@@ -139,7 +139,8 @@ wanted(const struct shape *s)
 static void
 run(const struct shape *s, unsigned rounds)
 {
-	struct rvp_rows rows = {.bench = "limit", .pairs = pairs, .cases = options.cases};
+	struct rvp_rows rows = {
+	    .bench = "limit", .copies = true, .pairs = pairs, .cases = options.cases};
 	struct rvp_load load = {.transport = s->transport,
 	    .streams = s->streams,
 	    .write = s->write,

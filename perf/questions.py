@@ -49,9 +49,12 @@ QUESTIONS = (
          ("{} by direct calls", [At("^64 B at", "^inline$", "p99")], "us"),
          ("{} behind the mutex", [At("^64 B at", "^mutex$", "p99")], "us")]),
     question(
-        "handover", "What does it cost to hand bytes from one thread or actor to the next?",
+        "handover", "What does handing received bytes over cost, against copying them?",
         [program("handover", 60)],
-        [("a hand-over takes {} at most", [At("", "", "time|p50", "us|ns")], "us")]),
+        [("a reference to 64 KiB costs {} times what a copy in and out does, in one thread",
+          [At("^64 KiB x 1 hot$", "^slices/copy$", "time")], "ratio"),
+         ("{} times what two copies and two memsets do", [At("^64 KiB x 1 hot$", "^slices/litep2p$", "time")], "ratio"),
+         ("below {} a copy costs less", [At("^break-even x 1 hot$", "^slices/copy$", "break-even")], "B")]),
     question(
         "limit", "How far from what the system can do at most is one connection?",
         [program("limit", 120), program("latency", 40, quick=5),
@@ -72,12 +75,13 @@ QUESTIONS = (
          ("at least {} times go-yamux", [At("64 KiB", "^worker/go-yamux$", "rate")], "ratio"),
          ("at least {} times hashicorp's", [At("64 KiB", "^worker/hashicorp$", "rate")], "ratio"),
          ("notifications of 32 KiB with back-pressure take litep2p {} times as long",
-          [At("^backpressure 32768$", "^litep2p/ours$", "time")], "ratio"),
-         ("rust-libp2p {} times", [At("^backpressure 32768$", "^libp2p/ours$", "time")], "ratio")]),
+          [At("^backpressure 32768$", "^litep2p/calls$", "time")], "ratio"),
+         ("rust-libp2p {} times", [At("^backpressure 32768$", "^libp2p/calls$", "time")], "ratio")]),
     question(
         "growth", "What happens with more streams, connections, threads or actors?",
         [program("growth", 120)],
-        [("the largest exponent is {} (1: the cost grows in proportion)", [At("", "", "exponent")], "")]),
+        [("a million idle streams take {} a side", [At("^idle streams 1000000$", "^resident, all", "bytes")], "MiB"),
+         ("the largest exponent is {} (0: flat, 1: the cost grows in proportion)", [At("", "", "exponent")], "")]),
     question(
         "beside", "What does bulk traffic do to small messages beside it, and how fair are streams to each other?",
         [program("beside", 100), driver("beside", 180)],
