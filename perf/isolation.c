@@ -38,13 +38,15 @@ static struct {
 	unsigned rounds, streams;
 	size_t write;
 	double seconds;
+	const char *one; /* what rows begin with */
 } options;
 
 static void
 usage(const char *program)
 {
 	fprintf(stderr,
-	    "usage: %s [--quick] [--pin] [--items] [--rounds=N] [--seconds=S] [--streams=N] "
+	    "usage: %s [--quick] [--pin] [--one] [--items] [--rounds=N] [--seconds=S] "
+	    "[--streams=N] "
 	    "[--write=N] "
 	    "[--case=NAME[,NAME]]\n"
 	    "names: inline mutex mutex-copy worker spread threads\n",
@@ -56,9 +58,9 @@ static void
 parse(int argc, char **argv)
 {
 	static const struct option known[] = {{"quick", 0, NULL, 'q'}, {"pin", 0, NULL, 'p'},
-	    {"items", 0, NULL, 'i'}, {"rounds", 1, NULL, 'r'}, {"seconds", 1, NULL, 's'},
-	    {"streams", 1, NULL, 'n'}, {"write", 1, NULL, 'w'}, {"case", 1, NULL, 'c'},
-	    {NULL, 0, NULL, 0}};
+	    {"one", 0, NULL, 'o'}, {"items", 0, NULL, 'i'}, {"rounds", 1, NULL, 'r'},
+	    {"seconds", 1, NULL, 's'}, {"streams", 1, NULL, 'n'}, {"write", 1, NULL, 'w'},
+	    {"case", 1, NULL, 'c'}, {NULL, 0, NULL, 0}};
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
@@ -71,6 +73,9 @@ parse(int argc, char **argv)
 			break;
 		case 'i':
 			options.items = true;
+			break;
+		case 'o':
+			options.one = "one processor, ";
 			break;
 		case 'r':
 			options.rounds = (unsigned)strtoul(optarg, NULL, 10);
@@ -110,9 +115,9 @@ row(unsigned streams, size_t write, unsigned rounds)
 	    .seconds = options.seconds,
 	    .warm_up = options.quick ? 0.02 : 0.1,
 	    .pin = options.pin};
-	char name[64];
+	char name[96];
 
-	snprintf(name, sizeof(name), "%u x %s", streams, rvp_size(write));
+	snprintf(name, sizeof(name), "%s%u x %s", options.one, streams, rvp_size(write));
 	rvp_row(&rows, name, (double)streams, &load, rounds);
 }
 
@@ -124,7 +129,10 @@ main(int argc, char **argv)
 	struct rvp_load load = {.transport = RVP_TCP, .streams = 1, .write = 64};
 	size_t s, w;
 
+	options.one = "";
 	parse(argc, argv);
+	if (options.one[0] != '\0')
+		rvp_pin(0); /* and whatever is started from here on */
 	load.pin = options.pin;
 	for (w = 0; w < 3 && !options.items; w++) {
 		for (s = 0; s < 3; s++) {
@@ -138,7 +146,7 @@ main(int argc, char **argv)
 			    s == 0 && w == 0 ? options.rounds : FEWER(options.rounds));
 		}
 	}
-	if (options.streams == 0 && options.write == 0)
+	if (options.streams == 0 && options.write == 0 && options.one[0] == '\0')
 		rvp_row_items(&rows, "64 B at 10000/s", &load, options.quick ? ITEMS / 10 : ITEMS,
 		    options.rounds);
 	return EXIT_SUCCESS;

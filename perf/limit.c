@@ -61,13 +61,15 @@ static struct {
 	size_t write;
 	double seconds;
 	const char *transport, *cases;
+	const char *one; /* what rows begin with */
 } options;
 
 static void
 usage(const char *program)
 {
 	fprintf(stderr,
-	    "usage: %s [--quick] [--pin] [--rounds=N] [--seconds=S] [--streams=N] [--write=N]\n"
+	    "usage: %s [--quick] [--pin] [--one] [--rounds=N] [--seconds=S] [--streams=N] "
+	    "[--write=N]\n"
 	    "       [--transport=tcp|unix|memory] [--case=NAME[,NAME]]\n"
 	    "names: plain strong same copy ring worker threads\n",
 	    program);
@@ -78,9 +80,9 @@ static void
 parse(int argc, char **argv)
 {
 	static const struct option known[] = {{"quick", 0, NULL, 'q'}, {"pin", 0, NULL, 'p'},
-	    {"rounds", 1, NULL, 'r'}, {"seconds", 1, NULL, 's'}, {"streams", 1, NULL, 'n'},
-	    {"write", 1, NULL, 'w'}, {"transport", 1, NULL, 't'}, {"case", 1, NULL, 'c'},
-	    {NULL, 0, NULL, 0}};
+	    {"one", 0, NULL, 'o'}, {"rounds", 1, NULL, 'r'}, {"seconds", 1, NULL, 's'},
+	    {"streams", 1, NULL, 'n'}, {"write", 1, NULL, 'w'}, {"transport", 1, NULL, 't'},
+	    {"case", 1, NULL, 'c'}, {NULL, 0, NULL, 0}};
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
@@ -90,6 +92,9 @@ parse(int argc, char **argv)
 			break;
 		case 'p':
 			options.pin = true;
+			break;
+		case 'o':
+			options.one = "one processor, ";
 			break;
 		case 'r':
 			options.rounds = (unsigned)strtoul(optarg, NULL, 10);
@@ -149,13 +154,13 @@ run(const struct shape *s, unsigned rounds)
 		: s->streams >= 1000 ? 0.3
 				     : 0.1,
 	    .pin = options.pin};
-	char name[64];
+	char name[96];
 
 	rows.flows = s->transport == RVP_MEMORY ? memory : sockets;
 	rows.n = s->transport == RVP_MEMORY ? sizeof(memory) / sizeof(memory[0])
 					    : sizeof(sockets) / sizeof(sockets[0]);
-	snprintf(name, sizeof(name), "%s %u x %s", transports[s->transport], s->streams,
-	    rvp_size(s->write));
+	snprintf(name, sizeof(name), "%s%s %u x %s", options.one, transports[s->transport],
+	    s->streams, rvp_size(s->write));
 	rvp_row(&rows, name, (double)s->write, &load, rounds);
 }
 
@@ -164,7 +169,10 @@ main(int argc, char **argv)
 {
 	size_t i;
 
+	options.one = "";
 	parse(argc, argv);
+	if (options.one[0] != '\0')
+		rvp_pin(0); /* and whatever is started from here on */
 	for (i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
 		if (wanted(&shapes[i]))
 			run(&shapes[i], i == 0 ? options.rounds : FEWER(options.rounds));

@@ -40,7 +40,7 @@ QUESTIONS = (
          ("the worker runs {} later", [At("^parked, until it runs$", "^actor$", "p50")], "us")]),
     question(
         "isolation", "What do actors cost beside direct calls and beside a mutex around the same engine?",
-        [program("isolation", 110)],
+        [program("isolation", 110), program("isolation", 80, "--one", quick=3)],
         [("with one stream and 64 KiB writes actors carry {} times what direct calls do",
           [At("^1 x 64 KiB", "^worker/inline$", "rate")], "ratio"),
          ("at {} times the processor time", [At("^1 x 64 KiB", "^worker/inline$", "cpu")], "ratio"),
@@ -57,10 +57,11 @@ QUESTIONS = (
          ("below {} a copy costs less", [At("^break-even x 1 hot$", "^slices/copy$", "break-even")], "B")]),
     question(
         "limit", "How far from what the system can do at most is one connection?",
-        [program("limit", 120), program("latency", 40, quick=5),
+        [program("limit", 75), program("limit", 45, "--one", "--transport", "tcp"), program("latency", 40, quick=5),
          program("stream", 60, "--gates", "--transport", "tcp", quick=5)],
         [("one stream carries {} times a plain loop on a socket", [At("^tcp 1 x 64 KiB", "^worker/plain$", "rate")], "ratio"),
          ("{} times the strongest loop found", [At("^tcp 1 x 64 KiB", "^worker/strong$", "rate")], "ratio"),
+         ("on one processor {} times", [At("^one processor, tcp 1 x 64 KiB", "^worker/strong$", "rate")], "ratio"),
          ("a small message there and back takes {} times a bare socket's time",
           [At("^ping-pong tcp 1 B$", "callbacks/raw", "p50")], "ratio"),
          ("{} times by blocking calls", [At("^ping-pong tcp 1 B$", "threads/raw", "p50")], "ratio")]),

@@ -22,7 +22,7 @@ def old(case, unit=""):
     return At(case, "^$", "", unit)
 
 
-ONE = r"^(tcp )?1 x 64 KiB"
+ONE = r"^(tcp )?1 x 64 KiB$"
 PEER = r"^tcp \d+ x 64 KiB$"
 
 TARGETS = (
@@ -51,11 +51,11 @@ TARGETS = (
            1.1, "ratio"),
     Target("limit", "blocking threads at both ends against the strongest loop found, one stream, 64 KiB",
            rate(ONE, "threads/strong"), ">=", 0.9, "ratio"),
-    Target("limit", "100 streams, 16 KiB writes, against a plain loop", rate("100 x 16 KiB", "worker/plain"), ">=", 1.0,
+    Target("limit", "100 streams, 16 KiB writes, against a plain loop", rate("^tcp 100 x 16 KiB", "worker/plain"), ">=", 1.0,
            "ratio"),
-    Target("limit", "1000 streams, 16 KiB writes, against a plain loop", rate("1000 x 16 KiB", "worker/plain"), ">=", 0.9,
+    Target("limit", "1000 streams, 16 KiB writes, against a plain loop", rate("^tcp 1000 x 16 KiB", "worker/plain"), ">=", 0.9,
            "ratio"),
-    Target("limit", "one stream, 1 KiB writes put together, against a plain loop", rate("1 x 1 KiB", "threads/plain"), ">=",
+    Target("limit", "one stream, 1 KiB writes put together, against a plain loop", rate("^tcp 1 x 1 KiB", "threads/plain"), ">=",
            0.9, "ratio"),
     Target("limit", "8 million writes of 64 B a second (0.512 GB/s), one stream", [At("^tcp 1 x 64 B", "^threads$", "rate")],
            ">=", 0.512, "GB/s"),
