@@ -33,6 +33,7 @@ struct rvp_load {
 	uint32_t budget;  /* send_budget of ours; 0: the default */
 	bool pin;         /* sending threads on one processor, receiving ones on the next */
 	unsigned workers; /* of a runtime of ours; 0: 1 */
+	uint32_t proto;   /* enum reeve_proto of ours; 0: yamux */
 	double warm_up;   /* seconds at most; 0: RVP_WARM_UP_S */
 	bool calls;       /* count system calls; makes them dearer, so for rounds of their own */
 	struct rvp_items *items; /* carry these instead (items.h); NULL: as many bytes as it can */

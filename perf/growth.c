@@ -33,19 +33,19 @@ static const struct part {
 #define PARTS (sizeof(parts) / sizeof(parts[0]))
 
 void
-rvp_grown(const char *row, const char *contender, const char *what, const char *unit, double x,
-    double value, struct rvp_curve *c)
+rvp_grown(const struct rvp_cell *c, double value, struct rvp_curve *curve)
 {
 	char name[96];
-	struct rvp_cell cell = {"growth", name, contender, what, unit, x};
+	struct rvp_cell cell = *c;
 
-	snprintf(name, sizeof(name), "%s %.0f", row, x);
+	snprintf(name, sizeof(name), "%s %.0f", c->row, c->x);
+	cell.row = name;
 	rvp_cell_print(&cell, &value, 1);
-	if (c == NULL)
+	if (curve == NULL)
 		return;
-	rvp_check(c->n < sizeof(c->x) / sizeof(c->x[0]) && value > 0, "a curve");
-	c->x[c->n] = x;
-	c->cost[c->n++] = value;
+	rvp_check(curve->n < sizeof(curve->x) / sizeof(curve->x[0]) && value > 0, "a curve");
+	curve->x[curve->n] = c->x;
+	curve->cost[curve->n++] = value;
 }
 
 void

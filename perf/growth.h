@@ -18,9 +18,10 @@ struct rvp_curve {
 	double x[16], cost[16];
 };
 
-/* The figure of x things: a cell of row "NAME" and a point of the curve, which may be NULL. */
-void rvp_grown(const char *row, const char *contender, const char *what, const char *unit, double x,
-    double value, struct rvp_curve *c);
+/* The figure of c->x things: a cell whose row is c's and that number, and a point of the curve, which may be NULL. */
+void rvp_grown(const struct rvp_cell *c, double value, struct rvp_curve *curve);
+#define RVP_GROWN(row, contender, what, unit, x) \
+	(&(const struct rvp_cell){"growth", (row), (contender), (what), (unit), (double)(x)})
 /* The exponent of a curve over x >= 100: 0 is flat. */
 void rvp_grown_exponent(const char *row, const char *contender, const struct rvp_curve *c);
 

@@ -103,10 +103,11 @@ rvp_growth_actors(void)
 		for (unsigned r = 0; r < rounds; r++)
 			ns[r] = speak_once(&c);
 		rvp_check(c.got == n, "an actor heard something twice");
-		rvp_grown("actors", "post", "time", "ns", n, rvp_quantile(ns, rounds, 0.5),
+		rvp_grown(RVP_GROWN("actors", "post", "time", "ns", n),
+		    rvp_quantile(ns, rounds, 0.5),
 		    n >= 1000 ? &posts
 			      : NULL); /* below, the one wake-up of a round is most of it */
-		rvp_grown("actors", "allocated", "bytes", "B", n, (double)heap / n,
+		rvp_grown(RVP_GROWN("actors", "allocated", "bytes", "B", n), (double)heap / n,
 		    n >= 100 ? &bytes : NULL);
 		crowd_close(&c);
 	}

@@ -325,31 +325,37 @@ rvp_growth_idle(void)
 
 		field_open(&f, n / each, each, 2);
 		resident = rvp_rss() - f.conn_rss;
-		rvp_grown("idle streams", "open", "time", "us", n, f.opened_us, &opens);
-		rvp_grown("idle streams", "allocated", "bytes", "B", n,
+		rvp_grown(RVP_GROWN("idle streams", "open", "time", "us", n), f.opened_us, &opens);
+		rvp_grown(RVP_GROWN("idle streams", "allocated", "bytes", "B", n),
 		    (double)(int64_t)(rvp_heap(f.rt) - f.heap) / 2 / n, n >= 100 ? &bytes : NULL);
-		rvp_grown("idle streams", "ping-pong on one", "p50", "us", n, trip_us(&f), &trips);
+		rvp_grown(RVP_GROWN("idle streams", "ping-pong on one", "p50", "us", n),
+		    trip_us(&f), &trips);
 		field_close(&f);
 	}
 	rvp_grown_exponent("idle streams", "open", &opens);
 	rvp_grown_exponent("idle streams", "allocated", &bytes);
 	rvp_grown_exponent("idle streams", "ping-pong on one", &trips);
 	/* Of one side: both are here. */
-	rvp_grown("idle streams", "resident, all of one side", "bytes", "MiB", most(1000000),
+	rvp_grown(
+	    RVP_GROWN("idle streams", "resident, all of one side", "bytes", "MiB", most(1000000)),
 	    (double)resident / 2 / 1048576, NULL);
 }
 
+/* What messages are carried over. */
+struct ground {
+	unsigned conns, each, workers;
+};
+
 static void
-messages(const char *row, unsigned x, unsigned conns, unsigned each, unsigned workers,
-    struct rvp_curve *c)
+messages(const char *row, unsigned x, const struct ground *g, struct rvp_curve *c)
 {
 	struct field f;
 	double wall, cpu;
 
-	field_open(&f, conns, each, workers);
+	field_open(&f, g->conns, g->each, g->workers);
 	cpu = message_ns(&f, &wall);
-	rvp_grown(row, "message", "cpu", "ns", x, cpu, c);
-	rvp_grown(row, "message", "rate", "Mmsg/s", x, 1e3 / wall, NULL);
+	rvp_grown(RVP_GROWN(row, "message", "cpu", "ns", x), cpu, c);
+	rvp_grown(RVP_GROWN(row, "message", "rate", "Mmsg/s", x), 1e3 / wall, NULL);
 	field_close(&f);
 }
 
@@ -359,7 +365,8 @@ rvp_growth_active(void)
 	struct rvp_curve c = {.n = 0};
 
 	for (unsigned n = 1; n <= most(100000); n *= 10)
-		messages("active streams", n, n < EACH ? 1 : n / EACH, n < EACH ? n : EACH, 2, &c);
+		messages("active streams", n,
+		    &(struct ground){n < EACH ? 1 : n / EACH, n < EACH ? n : EACH, 2}, &c);
 	rvp_grown_exponent("active streams", "message", &c);
 }
 
@@ -374,12 +381,15 @@ rvp_growth_connections(void)
 		double wall, cpu;
 
 		field_open(&f, counts[i], 1, 2);
-		rvp_grown("connections", "join", "time", "us", counts[i], f.joined_us, &joins);
-		rvp_grown("connections", "allocated, both sides", "bytes", "B", counts[i],
+		rvp_grown(
+		    RVP_GROWN("connections", "join", "time", "us", counts[i]), f.joined_us, &joins);
+		rvp_grown(
+		    RVP_GROWN("connections", "allocated, both sides", "bytes", "B", counts[i]),
 		    (double)f.conn_heap / counts[i], &bytes);
 		cpu = message_ns(&f, &wall);
-		rvp_grown("connections", "message", "cpu", "ns", counts[i], cpu, &c);
-		rvp_grown("connections", "message", "rate", "Mmsg/s", counts[i], 1e3 / wall, NULL);
+		rvp_grown(RVP_GROWN("connections", "message", "cpu", "ns", counts[i]), cpu, &c);
+		rvp_grown(RVP_GROWN("connections", "message", "rate", "Mmsg/s", counts[i]),
+		    1e3 / wall, NULL);
 		field_close(&f);
 	}
 	rvp_grown_exponent("connections", "join", &joins);
@@ -391,5 +401,5 @@ void
 rvp_growth_workers(void)
 {
 	for (unsigned n = 1; n <= 8; n *= 2)
-		messages("workers", n, 8, 8, n, NULL);
+		messages("workers", n, &(struct ground){8, 8, n}, NULL);
 }

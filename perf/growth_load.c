@@ -112,7 +112,7 @@ rvp_growth_size(void)
 			ns[r] = size / f.gbps;
 		}
 		mid = rvp_quantile(ns, rvp_growth.rounds, 0.5);
-		rvp_grown("message size", "worker", "time", "ns", size, mid, NULL);
+		rvp_grown(RVP_GROWN("message size", "worker", "time", "ns", size), mid, NULL);
 		w = 1 / (mid * mid);
 		n += w;
 		x += w * size;

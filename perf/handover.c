@@ -171,9 +171,16 @@ receive(struct run *r, void (*give)(struct run *r, unsigned stream, uint32_t off
 	return sum;
 }
 
+/* What is measured. */
+struct trial {
+	const struct rvp_way_kind *kind;
+	size_t size;
+	unsigned streams;
+	bool cold;
+};
+
 static void
-measure(const struct rvp_way_kind *kind, size_t size, unsigned streams, bool cold,
-    struct figures *f, unsigned round)
+measure(const struct trial *t, struct figures *f, unsigned round)
 {
 	struct run *r = aligned_alloc(64, (sizeof(*r) + 63) / 64 * 64);
 	uint64_t wall, cpu, sum;
@@ -181,19 +188,19 @@ measure(const struct rvp_way_kind *kind, size_t size, unsigned streams, bool col
 
 	rvp_check(r != NULL, "memory");
 	memset(r, 0, sizeof(*r));
-	r->kind = kind;
-	r->size = size;
-	r->streams = streams;
-	r->way = rvp_way_open(kind);
+	r->kind = t->kind;
+	r->size = t->size;
+	r->streams = t->streams;
+	r->way = rvp_way_open();
 	rvq_ring_init(&r->ring, SLOTS);
 	rvq_parker_init(&r->consumer);
 	rvq_parker_init(&r->receiver);
-	if (cold)
+	if (t->cold)
 		rvp_thread(&consumer, consume_main, r, options.pin ? 1 : RVP_ANY_CPU);
 	wall = rvp_now_ns();
 	cpu = rvp_cpu_ns();
-	sum = receive(r, cold ? give_cold : give_hot);
-	if (cold) {
+	sum = receive(r, t->cold ? give_cold : give_hot);
+	if (t->cold) {
 		rvq_cell32_put(&r->over, 1);
 		(void)rvq_parker_wake(&r->consumer);
 		pthread_join(consumer, NULL);
@@ -210,11 +217,8 @@ measure(const struct rvp_way_kind *kind, size_t size, unsigned streams, bool col
 /* --- lines --- */
 
 static void
-cell(const char *row, const char *contender, const char *what, const char *unit, double x,
-    const double *v)
+cell(struct rvp_cell c, const double *v)
 {
-	struct rvp_cell c = {"handover", row, contender, what, unit, x};
-
 	rvp_cell_print(&c, v, options.rounds);
 }
 
@@ -225,16 +229,18 @@ report(const char *row, double x, const struct figures *f)
 	char name[32];
 
 	for (unsigned k = 0; k < KINDS; k++) {
-		cell(row, kinds[k]->name, "time", "ns/KiB", x, f[k].ns);
-		cell(row, kinds[k]->name, "cpu", "s/GB", x, f[k].cpu);
+		cell((struct rvp_cell){"handover", row, kinds[k]->name, "time", "ns/KiB", x},
+		    f[k].ns);
+		cell(
+		    (struct rvp_cell){"handover", row, kinds[k]->name, "cpu", "s/GB", x}, f[k].cpu);
 		for (unsigned i = 0; i < options.rounds; i++)
 			v[i] = 1024 / f[k].ns[i];
-		cell(row, kinds[k]->name, "rate", "GB/s", x, v);
+		cell((struct rvp_cell){"handover", row, kinds[k]->name, "rate", "GB/s", x}, v);
 		for (unsigned i = 0; i < options.rounds; i++)
 			v[i] = f[0].ns[i] / f[k].ns[i];
 		snprintf(name, sizeof(name), "%s/%s", kinds[0]->name, kinds[k]->name);
 		if (k > 0)
-			cell(row, name, "time", "ratio", x, v);
+			cell((struct rvp_cell){"handover", row, name, "time", "ratio", x}, v);
 	}
 }
 
@@ -260,7 +266,7 @@ break_even(const char *row, unsigned k, struct figures f[SIZES][KINDS])
 		}
 	}
 	snprintf(name, sizeof(name), "%s/%s", kinds[0]->name, kinds[k]->name);
-	cell(row, name, "break-even", "B", 0, v);
+	cell((struct rvp_cell){"handover", row, name, "break-even", "B", 0}, v);
 }
 
 static void
@@ -273,7 +279,8 @@ part(unsigned streams, bool cold)
 		for (size_t i = 0; i < SIZES * KINDS; i++) {
 			size_t at = (i + round) % (SIZES * KINDS);
 
-			measure(kinds[at % KINDS], sizes[at / KINDS], streams, cold,
+			measure(
+			    &(struct trial){kinds[at % KINDS], sizes[at / KINDS], streams, cold},
 			    &f[at / KINDS][at % KINDS], round);
 		}
 	for (size_t s = 0; s < SIZES; s++) {

@@ -35,7 +35,7 @@ struct rvp_way_kind {
 
 extern const struct rvp_way_kind rvp_way_slices, rvp_way_in_place, rvp_way_copy, rvp_way_litep2p;
 
-struct rvp_way *rvp_way_open(const struct rvp_way_kind *kind);
+struct rvp_way *rvp_way_open(void);
 void rvp_way_close(struct rvp_way *w);
 
 /* --- handover_library.c: the same within the library --- */

@@ -174,11 +174,10 @@ rvp_hand_sum(const uint8_t *p, size_t n)
 }
 
 struct rvp_way *
-rvp_way_open(const struct rvp_way_kind *kind)
+rvp_way_open(void)
 {
 	struct rvp_way *w = aligned_alloc(64, (sizeof(*w) + 63) / 64 * 64);
 
-	(void)kind;
 	rvp_check(w != NULL, "memory");
 	memset(w, 0, sizeof(*w));
 	w->arena = rv_arena_create(NULL);

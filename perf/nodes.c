@@ -83,6 +83,7 @@ rvp_nodes_open_load(struct rvp_nodes *n, const struct rvp_load *l)
 	reeve_cfg_init(&cfg);
 	cfg.max_window = l->window;
 	cfg.send_budget = l->budget;
+	cfg.proto = l->proto;
 	open_nodes(n, l->transport, &cfg, l->pin, l->workers > 0 ? l->workers : 1);
 }
 

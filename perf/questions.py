@@ -68,6 +68,7 @@ QUESTIONS = (
     question(
         "peers", "How do other implementations do the same work?",
         [driver("run", 180, "--seconds", "0.4", "--rounds", "5", "rust", "go-yamux", "hashicorp", quick=30),
+         driver("run", 60, "--mux", "mplex", "--seconds", "0.4", "--rounds", "5", "--streams", "8", quick=20),
          driver("notifications", 60, "--size", "64", "--size", "4096", "--size", "32768", "--size", "262144", "--out", "{out}",
                 quick=30),
          driver("split_send_size", 100, "--rounds", "7", "--out", "{out}", quick=30)],

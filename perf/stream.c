@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <reeve/conn.h>
+
 #include "perf/flow.h"
 #include "perf/kit.h"
 #include "perf/rows.h"
@@ -46,7 +48,7 @@ static struct {
 	bool quick, pin, gates, total;
 	unsigned rounds, streams;
 	size_t write;
-	uint32_t window, budget;
+	uint32_t window, budget, proto;
 	double seconds;
 	int transport; /* -1: all */
 	const char *cases;
@@ -203,6 +205,7 @@ run(enum rvp_transport t, unsigned streams, size_t write)
 	    .seconds = options.seconds,
 	    .window = options.window,
 	    .budget = options.budget,
+	    .proto = options.proto,
 	    .pin = options.pin};
 	unsigned round;
 	size_t i, c;
@@ -234,7 +237,7 @@ usage(const char *program)
 	    "usage: %s [--quick] [--gates] [--pin] [--rounds N] [--seconds S] [--streams N] "
 	    "[--write N]\n"
 	    "       [--transport tcp|unix|memory] [--case NAME[,NAME]] [--window BYTES] [--budget "
-	    "BYTES] [--total]\n"
+	    "BYTES] [--total] [--mux yamux|mplex]\n"
 	    "names: plain same strong bare inline worker actors threads\n",
 	    program);
 	exit(EXIT_FAILURE);
@@ -258,7 +261,7 @@ parse(int argc, char **argv)
 	    {"pin", 0, NULL, 'p'}, {"total", 0, NULL, 'T'}, {"rounds", 1, NULL, 'r'},
 	    {"seconds", 1, NULL, 's'}, {"streams", 1, NULL, 'n'}, {"write", 1, NULL, 'w'},
 	    {"transport", 1, NULL, 't'}, {"case", 1, NULL, 'c'}, {"window", 1, NULL, 'm'},
-	    {"budget", 1, NULL, 'b'}, {NULL, 0, NULL, 0}};
+	    {"budget", 1, NULL, 'b'}, {"mux", 1, NULL, 'x'}, {NULL, 0, NULL, 0}};
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
@@ -301,6 +304,12 @@ parse(int argc, char **argv)
 			if (options.transport >= 0)
 				break;
 			usage(argv[0]);
+			break;
+		case 'x':
+			if (strcmp(optarg, "mplex") == 0)
+				options.proto = REEVE_MPLEX;
+			else if (strcmp(optarg, "yamux") != 0)
+				usage(argv[0]);
 			break;
 		default:
 			usage(argv[0]);
