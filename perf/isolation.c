@@ -9,7 +9,6 @@
  */
 #include <config.h>
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -33,78 +32,12 @@ static struct rvp_rows rows = {.bench = "isolation",
     .pairs = pairs,
     .calls = true};
 
-static struct {
-	bool quick, pin, items; /* items: nothing else */
-	unsigned rounds, streams;
-	size_t write;
-	double seconds;
-	const char *one; /* what rows begin with */
-} options;
+static struct rvp_row_options options;
 
-static void
-usage(const char *program)
-{
-	fprintf(stderr,
-	    "usage: %s [--quick] [--pin] [--one] [--items] [--rounds=N] [--seconds=S] "
-	    "[--streams=N] "
-	    "[--write=N] "
-	    "[--case=NAME[,NAME]]\n"
-	    "names: inline mutex mutex-copy worker spread threads\n",
-	    program);
-	exit(EXIT_FAILURE);
-}
-
-static void
-parse(int argc, char **argv)
-{
-	static const struct option known[] = {{"quick", 0, NULL, 'q'}, {"pin", 0, NULL, 'p'},
-	    {"one", 0, NULL, 'o'}, {"items", 0, NULL, 'i'}, {"rounds", 1, NULL, 'r'},
-	    {"seconds", 1, NULL, 's'}, {"streams", 1, NULL, 'n'}, {"write", 1, NULL, 'w'},
-	    {"case", 1, NULL, 'c'}, {NULL, 0, NULL, 0}};
-	int c;
-
-	while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
-		switch (c) {
-		case 'q':
-			options.quick = true;
-			break;
-		case 'p':
-			options.pin = true;
-			break;
-		case 'i':
-			options.items = true;
-			break;
-		case 'o':
-			options.one = "one processor, ";
-			break;
-		case 'r':
-			options.rounds = (unsigned)strtoul(optarg, NULL, 10);
-			break;
-		case 's':
-			options.seconds = strtod(optarg, NULL);
-			break;
-		case 'n':
-			options.streams = (unsigned)strtoul(optarg, NULL, 10);
-			break;
-		case 'w':
-			options.write = strtoul(optarg, NULL, 10);
-			break;
-		case 'c':
-			rows.cases = optarg;
-			break;
-		default:
-			usage(argv[0]);
-		}
-	}
-	if (optind != argc)
-		usage(argv[0]);
-	if (options.rounds == 0)
-		options.rounds = options.quick ? 1 : ROUNDS;
-	if (options.rounds > RVP_ROUNDS_MAX)
-		options.rounds = RVP_ROUNDS_MAX;
-	if (options.seconds <= 0)
-		options.seconds = options.quick ? 0.02 : 0.15;
-}
+static const char usage[] = "usage: isolation [--quick] [--pin] [--one] [--items] [--rounds=N] "
+			    "[--seconds=S] [--streams=N]\n"
+			    "       [--write=N] [--case=NAME[,NAME]]\n"
+			    "names: inline mutex mutex-copy worker spread threads\n";
 
 static void
 row(unsigned streams, size_t write, unsigned rounds)
@@ -129,10 +62,8 @@ main(int argc, char **argv)
 	struct rvp_load load = {.transport = RVP_TCP, .streams = 1, .write = 64};
 	size_t s, w;
 
-	options.one = "";
-	parse(argc, argv);
-	if (options.one[0] != '\0')
-		rvp_pin(0); /* and whatever is started from here on */
+	rvp_row_options(&options, argc, argv, ROUNDS, usage);
+	rows.cases = options.cases;
 	load.pin = options.pin;
 	for (w = 0; w < 3 && !options.items; w++) {
 		for (s = 0; s < 3; s++) {

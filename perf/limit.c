@@ -7,7 +7,6 @@
  */
 #include <config.h>
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,78 +54,12 @@ static const struct shape {
     {RVP_MEMORY, 100, 16384},
 };
 
-static struct {
-	bool quick, pin;
-	unsigned rounds, streams;
-	size_t write;
-	double seconds;
-	const char *transport, *cases;
-	const char *one; /* what rows begin with */
-} options;
+static struct rvp_row_options options;
 
-static void
-usage(const char *program)
-{
-	fprintf(stderr,
-	    "usage: %s [--quick] [--pin] [--one] [--rounds=N] [--seconds=S] [--streams=N] "
-	    "[--write=N]\n"
-	    "       [--transport=tcp|unix|memory] [--case=NAME[,NAME]]\n"
-	    "names: plain strong same copy ring worker threads\n",
-	    program);
-	exit(EXIT_FAILURE);
-}
-
-static void
-parse(int argc, char **argv)
-{
-	static const struct option known[] = {{"quick", 0, NULL, 'q'}, {"pin", 0, NULL, 'p'},
-	    {"one", 0, NULL, 'o'}, {"rounds", 1, NULL, 'r'}, {"seconds", 1, NULL, 's'},
-	    {"streams", 1, NULL, 'n'}, {"write", 1, NULL, 'w'}, {"transport", 1, NULL, 't'},
-	    {"case", 1, NULL, 'c'}, {NULL, 0, NULL, 0}};
-	int c;
-
-	while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
-		switch (c) {
-		case 'q':
-			options.quick = true;
-			break;
-		case 'p':
-			options.pin = true;
-			break;
-		case 'o':
-			options.one = "one processor, ";
-			break;
-		case 'r':
-			options.rounds = (unsigned)strtoul(optarg, NULL, 10);
-			break;
-		case 's':
-			options.seconds = strtod(optarg, NULL);
-			break;
-		case 'n':
-			options.streams = (unsigned)strtoul(optarg, NULL, 10);
-			break;
-		case 'w':
-			options.write = strtoul(optarg, NULL, 10);
-			break;
-		case 't':
-			options.transport = optarg;
-			break;
-		case 'c':
-			options.cases = optarg;
-			break;
-		default:
-			usage(argv[0]);
-		}
-	}
-	if (optind != argc)
-		usage(argv[0]);
-	if (options.rounds == 0)
-		options.rounds = options.quick ? 1 : ROUNDS;
-	if (options.rounds > RVP_ROUNDS_MAX)
-		options.rounds = RVP_ROUNDS_MAX;
-	if (options.seconds <= 0)
-		options.seconds = options.quick ? 0.02 : 0.15;
-}
+static const char usage[] =
+    "usage: limit [--quick] [--pin] [--one] [--rounds=N] [--seconds=S] [--streams=N] [--write=N]\n"
+    "       [--transport=tcp|unix|memory] [--case=NAME[,NAME]]\n"
+    "names: plain strong same copy ring worker threads\n";
 
 static bool
 wanted(const struct shape *s)
@@ -169,10 +102,7 @@ main(int argc, char **argv)
 {
 	size_t i;
 
-	options.one = "";
-	parse(argc, argv);
-	if (options.one[0] != '\0')
-		rvp_pin(0); /* and whatever is started from here on */
+	rvp_row_options(&options, argc, argv, ROUNDS, usage);
 	for (i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
 		if (wanted(&shapes[i]))
 			run(&shapes[i], i == 0 ? options.rounds : FEWER(options.rounds));

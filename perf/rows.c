@@ -3,6 +3,7 @@
 
 #include "perf/rows.h"
 
+#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -216,4 +217,69 @@ rvp_row_items(const struct rvp_rows *r, const char *row, const struct rvp_load *
 		print(&t[k], quantiles[k].what, "us");
 		print_ratios(&t[k], quantiles[k].what);
 	}
+}
+
+static void
+row_option(struct rvp_row_options *o, int c, const char *usage)
+{
+	switch (c) {
+	case 'q':
+		o->quick = true;
+		return;
+	case 'p':
+		o->pin = true;
+		return;
+	case 'o':
+		o->one = "one processor, ";
+		return;
+	case 'i':
+		o->items = true;
+		return;
+	case 'r':
+		o->rounds = (unsigned)strtoul(optarg, NULL, 10);
+		return;
+	case 's':
+		o->seconds = strtod(optarg, NULL);
+		return;
+	case 'n':
+		o->streams = (unsigned)strtoul(optarg, NULL, 10);
+		return;
+	case 'w':
+		o->write = strtoul(optarg, NULL, 10);
+		return;
+	case 't':
+		o->transport = optarg;
+		return;
+	case 'c':
+		o->cases = optarg;
+		return;
+	default:
+		fputs(usage, stderr);
+		exit(EXIT_FAILURE);
+	}
+}
+
+void
+rvp_row_options(
+    struct rvp_row_options *o, int argc, char **argv, unsigned rounds, const char *usage)
+{
+	static const struct option known[] = {{"quick", 0, NULL, 'q'}, {"pin", 0, NULL, 'p'},
+	    {"one", 0, NULL, 'o'}, {"items", 0, NULL, 'i'}, {"rounds", 1, NULL, 'r'},
+	    {"seconds", 1, NULL, 's'}, {"streams", 1, NULL, 'n'}, {"write", 1, NULL, 'w'},
+	    {"transport", 1, NULL, 't'}, {"case", 1, NULL, 'c'}, {NULL, 0, NULL, 0}};
+	int c;
+
+	*o = (struct rvp_row_options){.one = ""};
+	while ((c = getopt_long(argc, argv, "", known, NULL)) != -1)
+		row_option(o, c, usage);
+	if (optind != argc)
+		row_option(o, '?', usage);
+	if (o->rounds == 0)
+		o->rounds = o->quick ? 1 : rounds;
+	if (o->rounds > RVP_ROUNDS_MAX)
+		o->rounds = RVP_ROUNDS_MAX;
+	if (o->seconds <= 0)
+		o->seconds = o->quick ? 0.02 : 0.15;
+	if (o->one[0] != '\0')
+		rvp_pin(0); /* and whatever is started from here on */
 }

@@ -27,6 +27,20 @@ struct rvp_rows {
 /* Is name in a list NAME[,NAME]?  NULL is all of them. */
 bool rvp_named(const char *list, const char *name);
 
+/* What the programs of rows are asked for. */
+struct rvp_row_options {
+	bool quick, pin, items; /* items: nothing else */
+	unsigned rounds, streams;
+	size_t write;
+	double seconds;
+	const char *transport, *cases; /* NULL: all */
+	const char *
+	    one; /* what rows begin with: "", or with --one, which binds the process to a processor, what says so */
+};
+/* Reads them; rounds: of a full run.  Anything else ends the program with usage on standard error. */
+void rvp_row_options(
+    struct rvp_row_options *o, int argc, char **argv, unsigned rounds, const char *usage);
+
 /* Measures and prints: rate (GB/s and, for writes below 1 KiB, Mmsg/s), cpu (s/GB), switches.  x: the number behind the row. */
 void rvp_row(
     const struct rvp_rows *r, const char *row, double x, const struct rvp_load *l, unsigned rounds);
