@@ -13,9 +13,10 @@
 #include "lib/clock.h"
 
 #define PAUSE_US 5000 /* between two looks at a full receive budget, or for memory */
-/* Pinned beyond twice what is unread before everything is copied.  A stream of 256 KiB that nobody reads holds 5.0 times
- * that at worst (bodies of 2 KiB among others'; 5.4 with 512 KiB); bulk copies no more for it (perf/memory, perf/stream). */
-#define PIN_SLACK (384u * 1024)
+/* Pinned beyond twice what is unread before bodies below RVA_COPY_PINNED are copied too.  A stream of 256 KiB that nobody
+ * reads holds 4.9 times that at worst (small bodies among others'; 5.4 with 512 KiB); bulk copies no more for it (perf/memory,
+ * perf/stream). */
+#define PIN_SLACK (256u * 1024)
 #define CTL_RESERVE \
 	4 /* places for what is not the engine's: the answer to the one open in flight, that there are no more, the end */
 

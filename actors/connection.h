@@ -37,6 +37,8 @@ enum rva_conn_state {
 
 #define RVA_COPY_BELOW \
 	2048u /* a received body below this is copied so that it does not pin a slab */
+#define RVA_COPY_PINNED \
+	16384u /* below this when much is pinned: a larger one pins four times itself at most, and is never copied */
 
 #define RVA_SEAL_BYTES \
 	122880u /* what is sealed at once: it is written while it is still in the cache */

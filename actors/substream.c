@@ -152,7 +152,7 @@ take_data(struct reeve_stream *s, const struct rv_event *ev)
 	}
 	if (s->closed || len == 0 || (s->stopped && !early))
 		return; /* discarded; the engine withholds the credit */
-	if (ev->n < RVA_COPY_BELOW || rva_conn_pinned_hard(c)) {
+	if (ev->n < RVA_COPY_BELOW || (ev->n < RVA_COPY_PINNED && rva_conn_pinned_hard(c))) {
 		rc = rv_chain_copy(&s->in, c->w->pool, c->budget, slab->data + off, len);
 		rvq_counter_add(&c->copied_in, len);
 	} else {

@@ -3,7 +3,7 @@
  *
  * A receiving thread copies 64 KiB at a time from a source larger than its share of the caches, which stands for the
  * kernel's copy and is the same for all, and gives it to 1 or 8 streams in pieces of the row's size (a larger one goes in
- * pieces of 64 KiB).  hot: the consumer is the same thread, at once.  cold: it is another one, by a ring.  Either sums all
+ * pieces of 64 KiB).  hot: the consumer is the same thread, at once.  cold: it is another one on another processor, by a ring.  Either sums all
  * bytes.  The ways are those of handover_ways.c; handover_library.c measures the same choice in the library itself.
  */
 #include <config.h>
@@ -196,7 +196,7 @@ measure(const struct trial *t, struct figures *f, unsigned round)
 	rvq_parker_init(&r->consumer);
 	rvq_parker_init(&r->receiver);
 	if (t->cold)
-		rvp_thread(&consumer, consume_main, r, options.pin ? 1 : RVP_ANY_CPU);
+		rvp_thread(&consumer, consume_main, r, 1);
 	wall = rvp_now_ns();
 	cpu = rvp_cpu_ns();
 	sum = receive(r, t->cold ? give_cold : give_hot);
@@ -317,15 +317,21 @@ make_source(void)
 int
 main(int argc, char **argv)
 {
+	cpu_set_t before;
+
 	rvp_options(&options, argc, argv);
 	if (!options.quick && options.rounds > ROUNDS)
 		options.rounds = ROUNDS;
 	if (options.quick)
 		options.rounds = 1;
 	make_source();
+	/* A cold consumer is on the other processor, or it would not be cold. */
+	rvp_check(sched_getaffinity(0, sizeof(before), &before) == 0, "affinity");
+	rvp_pin(0);
 	for (unsigned streams = 1; streams <= 8; streams += 7)
 		for (int cold = 0; cold < 2; cold++)
 			part(streams, cold != 0);
+	(void)sched_setaffinity(0, sizeof(before), &before);
 	free(source);
 	free(block_sums);
 	rvp_handover_library(options.quick, options.quick ? 1 : 3);
