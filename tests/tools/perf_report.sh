@@ -69,7 +69,7 @@ runs 2 --only nothing
 # Two questions, with options for the programs; a figure that is no number.
 program memory 0 '{"bench":"memory","row":"idle stream, a side","contender":"ours","what":"allocated","unit":"B","x":0,"value":250,"q1":250,"q3":250,"n":9}' \
 	'{"bench":"memory","case":"odd","unit":"bytes","value":-nan,"n":9}'
-program open 0 '{"bench":"opens","row":"tcp x","contender":"worker","what":"time","unit":"us","x":1,"value":3,"q1":2,"q3":4,"n":3}'
+program open 0 '{"bench":"opens","row":"streams tcp, 64 at once","contender":"operations","what":"time","unit":"us","x":1,"value":3,"q1":2,"q3":4,"n":3}'
 runs 0 --only memory --only opens --rounds 7
 diff - "$tmp/ran" <<END || fail "not what was to be run"
 $BUILD/perf/open --rounds=7
@@ -81,7 +81,7 @@ has '"value":null'
 has '"value":3,'
 
 # One question replaced, with a program that fails after a line.
-program open 3 '{"bench":"opens","row":"tcp x","contender":"worker","what":"time","unit":"us","x":1,"value":5,"q1":4,"q3":6,"n":3}'
+program open 3 '{"bench":"opens","row":"streams tcp, 64 at once","contender":"operations","what":"time","unit":"us","x":1,"value":5,"q1":4,"q3":6,"n":3}'
 runs 1 --only opens
 grep -q 'FAILED: opens open: exit code 3' "$tmp/run.err" || fail "the failure is not named"
 has '"value":5,'
@@ -90,7 +90,7 @@ has '"value":250,'
 
 # Interrupted: what was complete is kept, an older answer too.
 printf '#!/bin/sh\nkill -TERM $PPID\nexec tail -f /dev/null\n' >"$BUILD/perf/memory"
-program open 0 '{"bench":"opens","row":"tcp x","contender":"worker","what":"time","unit":"us","x":1,"value":1,"q1":1,"q3":1,"n":3}'
+program open 0 '{"bench":"opens","row":"streams tcp, 64 at once","contender":"operations","what":"time","unit":"us","x":1,"value":1,"q1":1,"q3":1,"n":3}'
 runs 130 --only opens --only memory
 has '"value":1,'
 lacks '"value":5,'
