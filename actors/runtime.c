@@ -53,6 +53,8 @@ copy_cfg(reeve_rt_cfg_t *to, const reeve_rt_cfg_t *from)
 		to->workers = cpus < 1 ? 1 : cpus > MAX_WORKERS ? MAX_WORKERS : (uint32_t)cpus;
 	if (to->flags & REEVE_RT_EXTERNAL)
 		to->workers = 1;
+	REEVE_REQUIRE(to->spin_us <= RVA_SPIN_US_MAX || to->spin_us == REEVE_OFF, REEVE_EINVAL);
+	to->spin_us = rva_spin_us(to->spin_us);
 	if (to->max_handlers == 0)
 		to->max_handlers = DEFAULT_HANDLERS;
 	if (to->max_buffered == 0)
@@ -162,6 +164,7 @@ reeve_rt_create(reeve_rt_t **out, const reeve_rt_cfg_t *ucfg)
 	rt->arena = ar;
 	pthread_mutex_init(&rt->lock, NULL);
 	rt->nworkers = cfg.workers;
+	rt->spin_us = cfg.spin_us;
 	rt->workers = rv_alloc(ar, rt->nworkers * sizeof(*rt->workers), 64);
 	rc = rt->workers == NULL ? REEVE_ENOMEM : init_rt(rt, &cfg, &ready);
 	if (rc == 0 && !rt->external)
@@ -247,9 +250,9 @@ rva_rt_pool(reeve_rt_t *rt)
 		pthread_mutex_unlock(&(rt)->lock);                                     \
 	} while (0)
 
-#define REGISTER_REMOVE(rt, x)                                 \
+/* Out of it, under the lock. */
+#define REGISTER_UNLINK(rt, x)                                 \
 	do {                                                   \
-		pthread_mutex_lock(&(rt)->lock);               \
 		if ((x)->pprev != NULL) {                      \
 			*(x)->pprev = (x)->next;               \
 			if ((x)->next != NULL)                 \
@@ -257,7 +260,13 @@ rva_rt_pool(reeve_rt_t *rt)
 			(x)->pprev = NULL;                     \
 		}                                              \
 		(void)rvq_parker_wake(&(rt)->idle);            \
-		pthread_mutex_unlock(&(rt)->lock);             \
+	} while (0)
+
+#define REGISTER_REMOVE(rt, x)                     \
+	do {                                       \
+		pthread_mutex_lock(&(rt)->lock);   \
+		REGISTER_UNLINK(rt, x);            \
+		pthread_mutex_unlock(&(rt)->lock); \
 	} while (0)
 
 int
@@ -279,14 +288,15 @@ rva_rt_remove_conn(reeve_rt_t *rt, struct reeve_conn *c)
 	reeve_stats_t st = {.size = sizeof(st)};
 
 	rva_conn_stats(c, &st);
-	pthread_mutex_lock(&rt->lock);
-	rva_stats_add(&rt->past, &st);
-	pthread_mutex_unlock(&rt->lock);
 	rvq_gauge_sub(&c->w->connections, 1);
 	if (c->foreign)
 		rvq_gauge_sub(&c->w->custom, 1);
 	rvq_gauge_sub(&rt->nconns, 1);
-	REGISTER_REMOVE(rt, c);
+	pthread_mutex_lock(&rt->lock);
+	rva_stats_add(
+	    &rt->past, &st); /* at once with the removal: no sum has it twice, or not at all */
+	REGISTER_UNLINK(rt, c);
+	pthread_mutex_unlock(&rt->lock);
 }
 
 int
