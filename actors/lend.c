@@ -128,7 +128,7 @@ rva_lend_lead(struct rva_worker *w, bool (*done)(void *arg), void *arg, uint64_t
 		if (!rvq_waker_lead(&w->waker))
 			break;
 		if (rvq_stack_empty(&w->inbox) && !done(arg))
-			(void)rva_poller_wait(&w->poller, &events, now, deadline);
+			(void)rva_spin_wait(&w->lead, &w->poller, &events, NULL, deadline);
 		mine = rvq_waker_led(&w->waker);
 	}
 	hand(w);

@@ -242,12 +242,8 @@ wait_more(struct reeve_stream *s, struct rva_port *p)
 	if (rva_lend_lead(s->conn->w, over, &w, w.deadline)) {
 		late = w.deadline != RVQ_FOREVER && rv_clock_us() >= w.deadline;
 	} else {
-		rvq_parker_arm(&p->readers);
-		if (over(&w)) {
-			rvq_parker_disarm(&p->readers);
-			return 0;
-		}
-		late = rvq_parker_wait(&p->readers, w.deadline) == REEVE_ETIMEDOUT;
+		late = rva_spin_park(&p->readers, over, &w, s->conn->rt->spin_us, w.deadline) ==
+		    REEVE_ETIMEDOUT;
 	}
 	return late && w.deadline == rva_deadline_of(&s->rd_deadline) && rva_port_quiet(s, p)
 	    ? REEVE_ETIMEDOUT

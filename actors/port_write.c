@@ -97,11 +97,19 @@ ring_room(const struct rva_port *p)
 	return RVA_PORT_SLOTS - 1 - rvq_ring_count(&p->wring);
 }
 
+/* What a writer waits for. */
+struct wait {
+	struct reeve_stream *s;
+	struct rva_port *p;
+};
+
 static bool
-no_wait(struct reeve_stream *s, struct rva_port *p)
+no_wait(void *arg)
 {
-	return rva_rc(&s->wr_rc) != RVA_RC_OPEN ||
-	    (roomy(s, p) && ring_room(p) > RVA_PORT_SLOTS / 2);
+	struct wait *w = arg;
+
+	return rva_rc(&w->s->wr_rc) != RVA_RC_OPEN ||
+	    (roomy(w->s, w->p) && ring_room(w->p) > RVA_PORT_SLOTS / 2);
 }
 
 /* Sleep until there is room, an answer or the deadline.  0: look again. */
@@ -109,13 +117,10 @@ static int
 wait_room(struct reeve_stream *s, struct rva_port *p)
 {
 	uint64_t deadline = rva_deadline_of(&s->wr_deadline);
+	struct wait w = {s, p};
 
-	rvq_parker_arm(&p->writers);
-	if (no_wait(s, p)) {
-		rvq_parker_disarm(&p->writers);
-		return 0;
-	}
-	if (rvq_parker_wait(&p->writers, deadline) == REEVE_ETIMEDOUT &&
+	if (rva_spin_park(&p->writers, no_wait, &w, s->conn->rt->spin_us, deadline) ==
+		REEVE_ETIMEDOUT &&
 	    deadline == rva_deadline_of(&s->wr_deadline) &&
 	    (budget(s, p) == 0 || ring_room(p) == 0))
 		return REEVE_ETIMEDOUT;

@@ -24,6 +24,7 @@ struct reeve_rt {
 	struct rv_budget *budget; /* received bytes held by all connections */
 	unsigned nworkers;
 	uint32_t max_handlers;
+	uint32_t spin_us; /* spin.h */
 	bool external;
 	uint32_t generation; /* of the process that made it: see fork */
 	struct rva_worker *workers;

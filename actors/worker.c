@@ -60,6 +60,8 @@ rva_worker_init(struct rva_worker *w, reeve_rt_t *rt, unsigned index)
 	w->now = rv_clock_us();
 	rva_wheel_init(&w->wheel, w->now);
 	w->wake_source.ready = woken;
+	rva_spin_init(&w->spin, rt->spin_us);
+	rva_spin_init(&w->lead, rt->spin_us);
 	rva_op_clerk_init(&w->clerk, w);
 	w->pool = rv_pool_create(rt->arena);
 	if (w->pool == NULL)
@@ -252,7 +254,7 @@ park(struct rva_worker *w, uint64_t deadline)
 	w->sleep_until = until;
 	rvq_waker_arm(&w->waker);
 	if (rvq_stack_empty(&w->inbox) && rvq_cell32_get(&w->stop) == 0)
-		n = rva_poller_wait(&w->poller, &events, now, until);
+		n = rva_spin_wait(&w->spin, &w->poller, &events, &w->waker, until);
 	else
 		n = rva_poller_wait(&w->poller, &events, now, 0);
 	rvq_waker_disarm(&w->waker);

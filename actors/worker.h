@@ -11,6 +11,7 @@
 
 #include "actors/actor.h"
 #include "actors/poller.h"
+#include "actors/spin.h"
 #include "actors/timer.h"
 #include "lib/buf/pool.h"
 #include "lib/engine/gather.h"
@@ -51,6 +52,7 @@ struct rva_worker {
 	struct rva_source
 	    timer_source; /* external mode: timers make the poller's descriptor readable */
 	int timer_fd;
+	struct rva_spin spin, lead; /* before the worker sleeps; before a leader does */
 	uint64_t sleep_until; /* us: when the poller's wait ends by itself */
 	bool lent;            /* a thread of the application runs the turn: lend.c */
 	unsigned bounced;     /* completions on their way to clerk, which others may not overtake */

@@ -9,6 +9,8 @@
 
 #include "actors/lend.h"
 #include "actors/runtime.h"
+#include "actors/spin.h"
+#include "actors/runtime.h"
 #include "lib/check.h"
 
 #define FREED_AT_ONCE \
@@ -245,7 +247,7 @@ arrived(void *arg)
 /* Wait for something to look at: one thread of those that wait in the poller of the worker that had the last message, so
  * that what it waits for wakes it and nobody else.  REEVE_ETIMEDOUT. */
 static int
-wait_more(struct rvn_events *e, uint64_t deadline)
+wait_more(struct rvn_events *e, uint32_t spin_us, uint64_t deadline)
 {
 	struct rva_worker *w = rvq_cellptr_get(&e->home);
 	bool led;
@@ -257,12 +259,7 @@ wait_more(struct rvn_events *e, uint64_t deadline)
 		if (led)
 			return arrived(e) || rv_clock_us() < deadline ? 0 : REEVE_ETIMEDOUT;
 	}
-	rvq_parker_arm(&e->parker);
-	if (arrived(e)) {
-		rvq_parker_disarm(&e->parker);
-		return 0;
-	}
-	rc = rvq_parker_wait(&e->parker, deadline);
+	rc = rva_spin_park(&e->parker, arrived, e, spin_us, deadline);
 	return rc == REEVE_ETIMEDOUT && arrived(e) ? 0 : rc;
 }
 
@@ -284,7 +281,7 @@ reeve_notif_next(reeve_notif_t *p, reeve_notif_event_t *ev, int64_t timeout_ms)
 		pthread_mutex_unlock(&p->events.lock);
 		if (got || done)
 			return got ? 0 : REEVE_ECLOSED;
-		if (timeout_ms == 0 || wait_more(&p->events, deadline) == REEVE_ETIMEDOUT)
+		if (timeout_ms == 0 || wait_more(&p->events, p->rt->spin_us, deadline) == REEVE_ETIMEDOUT)
 			return REEVE_ETIMEDOUT;
 	}
 }

@@ -8,6 +8,8 @@
 
 #include "actors/lend.h"
 #include "actors/runtime.h"
+#include "actors/spin.h"
+#include "actors/runtime.h"
 #include "lib/check.h"
 #include "lib/varint.h"
 
@@ -201,16 +203,10 @@ static int
 wait_room(struct reeve_sink *k, uint32_t n, uint64_t deadline)
 {
 	struct wanted want = {k, n};
-	int rc = 0;
 
 	if (deadline != 0 && rva_lend_lead(k->actor.home, roomy, &want, deadline))
 		return roomy(&want) || rv_clock_us() < deadline ? 0 : REEVE_ETIMEDOUT;
-	rvq_parker_arm(&k->room);
-	if (roomy(&want))
-		rvq_parker_disarm(&k->room);
-	else
-		rc = rvq_parker_wait(&k->room, deadline);
-	return rc;
+	return rva_spin_park(&k->room, roomy, &want, k->actor.home->rt->spin_us, deadline);
 }
 
 int

@@ -112,6 +112,14 @@ rvq_waker_arm(struct rvq_waker *w)
 	rvq_loan_sleep(&w->loan);
 }
 
+bool
+rvq_waker_lent(const struct rvq_waker *w)
+{
+	uint32_t word = rvq_load_rlx(&w->loan.word);
+
+	return word == RVQ_LOAN_LENT || word == RVQ_LOAN_LED;
+}
+
 /* The kernel's view of the word. */
 static uint32_t *
 loan_word(struct rvq_waker *w)

@@ -56,6 +56,9 @@ void rvq_waker_fini(struct rvq_waker *w);
  * sleep. */
 void rvq_waker_arm(struct rvq_waker *w);
 
+/* The worker, armed: has somebody its turn now? */
+bool rvq_waker_lent(const struct rvq_waker *w);
+
 /* The worker, back from epoll_wait or not gone there: waits while its turn is lent. */
 void rvq_waker_disarm(struct rvq_waker *w);
 

@@ -32,6 +32,9 @@ START_TEST(runtime_configurations_are_checked)
 	reeve_rt_cfg_init(&cfg);
 	cfg.workers = 100000;
 	ck_assert_int_eq(reeve_rt_create(&rt, &cfg), REEVE_EINVAL);
+	reeve_rt_cfg_init(&cfg);
+	cfg.spin_us = 1001;
+	ck_assert_int_eq(reeve_rt_create(&rt, &cfg), REEVE_EINVAL);
 	ck_assert_ptr_null(rt);
 	reeve_rt_cfg_init_sized(&cfg, offsetof(reeve_rt_cfg_t, name)); /* an older caller */
 	ck_assert_int_eq(reeve_rt_create(&rt, &cfg), 0);
@@ -43,6 +46,27 @@ START_TEST(runtime_configurations_are_checked)
 	reeve_rt_destroy(rt);
 	newer.more[1] = 1;
 	ck_assert_int_eq(reeve_rt_create(&rt, &newer.cfg), REEVE_EINVAL);
+}
+END_TEST
+
+/* However long a thread looks before it sleeps, everything arrives, by blocking calls and by the workers alone. */
+START_TEST(looking_before_sleeping_changes_no_byte)
+{
+	static const uint32_t spins[] = {REEVE_OFF, 0, 1, 1000};
+	struct rvt_duo d;
+	reeve_rt_cfg_t cfg;
+
+	reeve_rt_cfg_init(&cfg);
+	cfg.spin_us = spins[_i];
+	rvt_duo_rt_cfg(&d, &cfg);
+	rvt_duo_conns(&d, NULL);
+	rvt_duo_stream(&d);
+	for (unsigned i = 0; i < 200; i++) {
+		rvt_write_run(d.s[0], 1000, 1000 * i);
+		rvt_read_run(d.s[1], 1000, 1000 * i);
+		ck_assert_int_eq(reeve_ping(d.k[i % 2], RVT_WAIT_MS, NULL), 0);
+	}
+	rvt_duo_end(&d);
 }
 END_TEST
 
@@ -219,7 +243,8 @@ START_TEST(names_and_texts_of_codes)
 }
 END_TEST
 
-RVT_MAIN("api_rt", &runtime_configurations_are_checked, &counters_count,
-    &counters_of_the_runtime_are_sums_past_and_present,
-    &an_older_or_newer_caller_gets_what_it_knows,
-    &the_log_tells_what_ended_badly_and_is_silent_otherwise, &names_and_texts_of_codes)
+RVT_MAIN_TABLE("api_rt", {&runtime_configurations_are_checked, 0},
+    {&looking_before_sleeping_changes_no_byte, 4}, {&counters_count, 0},
+    {&counters_of_the_runtime_are_sums_past_and_present, 0},
+    {&an_older_or_newer_caller_gets_what_it_knows, 0},
+    {&the_log_tells_what_ended_badly_and_is_silent_otherwise, 0}, {&names_and_texts_of_codes, 0})

@@ -30,20 +30,26 @@ on_log(void *ctx, int level, const char *id, const char *text)
 }
 
 void
+rvt_duo_rt_cfg(struct rvt_duo *d, reeve_rt_cfg_t *cfg)
+{
+	memset(d, 0, sizeof(*d));
+	rvt_alloc_init(&d->alloc);
+	cfg->alloc = d->alloc.a;
+	cfg->log = on_log;
+	cfg->log_ctx = d;
+	ck_assert_int_eq(reeve_rt_create(&d->rt, cfg), 0);
+}
+
+void
 rvt_duo_rt(struct rvt_duo *d, unsigned workers)
 {
 	reeve_rt_cfg_t cfg;
 
-	memset(d, 0, sizeof(*d));
-	rvt_alloc_init(&d->alloc);
 	reeve_rt_cfg_init(&cfg);
 	cfg.workers = workers;
 	if (workers == 0)
 		cfg.flags = REEVE_RT_EXTERNAL;
-	cfg.alloc = d->alloc.a;
-	cfg.log = on_log;
-	cfg.log_ctx = d;
-	ck_assert_int_eq(reeve_rt_create(&d->rt, &cfg), 0);
+	rvt_duo_rt_cfg(d, &cfg);
 }
 
 void

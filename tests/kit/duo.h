@@ -22,6 +22,8 @@ struct rvt_duo {
 
 /* A runtime of so many workers; 0: an external one. */
 void rvt_duo_rt(struct rvt_duo *d, unsigned workers);
+/* The same with a configuration, whose allocator and log become ours. */
+void rvt_duo_rt_cfg(struct rvt_duo *d, reeve_rt_cfg_t *cfg);
 void rvt_duo_conns(struct rvt_duo *d, const reeve_cfg_t *cfg);
 void rvt_duo_stream(struct rvt_duo *d);
 /* One of each, with defaults. */
