@@ -42,6 +42,9 @@ struct rva_actor {
 	bool watched; /* owner: the poller has known it */
 };
 
+/* The worker whose loop the calling thread is in, or NULL on an application thread. */
+extern _Thread_local struct rva_worker *rva_self __attribute__((tls_model("initial-exec")));
+
 #define rva_container(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
 void rva_actor_init(struct rva_actor *a, struct rva_worker *home, const struct rva_actor_ops *ops);
@@ -55,7 +58,8 @@ void rva_schedule_inbox(struct rva_actor *a);
 static inline void
 rva_post(struct rva_actor *a, struct rvq_node *n)
 {
-	if (rvq_mailbox_post_mpsc(&a->mailbox, n))
+	if (a->home == rva_self ? rvq_mailbox_post_near(&a->mailbox, n)
+				: rvq_mailbox_post_mpsc(&a->mailbox, n))
 		rva_schedule(a);
 }
 
@@ -63,8 +67,8 @@ rva_post(struct rva_actor *a, struct rvq_node *n)
 static inline void
 rva_ring(struct rva_actor *a, struct rvq_bell *bell, uint32_t bits)
 {
-	if (rvq_bell_ring_mpsc(bell, &a->mailbox, bits))
-		rva_schedule(a);
+	if (rvq_bell_add(bell, bits))
+		rva_post(a, &bell->node);
 }
 
 /* One turn of at most budget messages.  True: there is more to do, keep it on the run list; false: it is idle or gone.

@@ -62,9 +62,6 @@ struct rva_worker {
 	struct rvq_counter messages, loops;
 };
 
-/* The worker whose loop the calling thread is in, or NULL on an application thread. */
-extern _Thread_local struct rva_worker *rva_self __attribute__((tls_model("initial-exec")));
-
 int rva_worker_init(struct rva_worker *w, reeve_rt_t *rt, unsigned index);
 /* Close the inbox, answer what is in it, free.  The loop is not running. */
 void rva_worker_fini(struct rva_worker *w);

@@ -20,26 +20,31 @@ struct rvq_bell {
 static inline void
 rvq_bell_init(struct rvq_bell *b)
 {
-	rvq_store_rlx(&b->node.next, (struct rvq_node *)NULL);
+	RVQ_VAR(b->node.next) = NULL;
 	rvq_store_rlx(&b->bits, (uint32_t)0);
 }
 
-/* Any thread, after publishing what bits (not 0) announces.  True: the caller must schedule the
- * mailbox's owner. */
+/* Any thread, after publishing what bits (not 0) announces.  True: the caller, and nobody else, must post
+ * the node to the bell's mailbox. */
+static inline bool
+rvq_bell_add(struct rvq_bell *b, uint32_t bits)
+{
+	/* pairs with rvq_bell_answer; a read-modify-write even if the bits are set, to release */
+	return rvq_fetch_or_ar(&b->bits, bits) == 0;
+}
+
+/* The same, and posts it from afar.  True: the caller must schedule the mailbox's owner. */
 static inline bool
 rvq_bell_ring_mpsc(struct rvq_bell *b, struct rvq_mailbox *m, uint32_t bits)
 {
-	/* pairs with rvq_bell_answer; a read-modify-write even if the bits are set, to release */
-	if (rvq_fetch_or_ar(&b->bits, bits) != 0)
-		return false;
-	return rvq_mailbox_post_mpsc(m, &b->node);
+	return rvq_bell_add(b, bits) && rvq_mailbox_post_mpsc(m, &b->node);
 }
 
 /* Owner, once after popping the node and before looking at what the bits announce. */
 static inline uint32_t
 rvq_bell_answer(struct rvq_bell *b)
 {
-	/* pairs with rvq_bell_ring_mpsc */
+	/* pairs with rvq_bell_add */
 	return rvq_swap_ar(&b->bits, (uint32_t)0);
 }
 

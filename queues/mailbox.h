@@ -1,20 +1,26 @@
 /*
- * mailbox.h - an actor's mailbox: intrusive FIFO, many posters, one owner.
+ * mailbox.h - an actor's mailbox: intrusive FIFO with two lanes, many posters, one owner.
  *
- * The list is Dmitry Vyukov's intrusive MPSC queue (1024cores.net); the idle bit in the head word
- * is the idea of the Pony runtime's actor queue.  Posters exchange the head and then link the node
- * that was there to theirs.  A mailbox is idle (bit 0 of head set: the owner is not scheduled)
- * only while it is empty, and the exchange of the first post clears the bit: exactly one poster
- * sees it and schedules.
+ * Others post to the far lane, a word: R. K. Treiber's stack of which only everything is taken (no
+ * ABA problem: see stack.h).  The owner's own posts go to the near lane, a plain list: no
+ * read-modify-write, nothing shared.  The owner pops from the near lane; what is in the far lane is
+ * taken at once, put in its order and appended to the near lane
+ *	- when the near lane is empty, and
+ *	- before each near post.
+ * By the second, the order of causes is kept: a far post that happened before a near one is in
+ * the list already when that is appended, and a near post that happened before a far one is in the list
+ * before the far one can be taken.  So what one thread posts comes in its order, and an answer never
+ * overtakes its question, whatever lane each took.
  *
- * Invariants.  The stub is in the list exactly when tail points at it.  Popping the last node puts
- * the stub in its place with one compare-and-swap of head, so a popped node is in nobody's hands
- * but the caller's and may be posted again at once, here or elsewhere.  Idle happens by one
- * compare-and-swap of head from the bare stub: there is no moment between "is it empty" and "idle"
- * for a post to fall into, and the owner has drained before it tries.
+ * The far word also says whether the mailbox is idle (RVQ_MAILBOX_IDLE: the owner is not scheduled),
+ * which is so only while both lanes are empty.  Exactly one post takes it from idle to anything else: a
+ * far one by pushing, a near one by a compare-and-swap; that one schedules the owner.  (The idle bit
+ * in the head word is the idea of the Pony runtime's actor queue.)  Idle happens by one
+ * compare-and-swap from the empty word: there is no moment between "is it empty" and "idle" for a post to
+ * fall into.
  *
- * Posting is wait-free.  A poster stopped between its exchange and its link hides later nodes from
- * the owner but stops no other poster: the owner keeps its turn scheduled and looks again.
+ * A popped node is in nobody's hands but the caller's and may be posted again at once, here or
+ * elsewhere.  Posting is lock-free: an attempt fails only because another post or a take succeeded.
  */
 #ifndef REEVE_QUEUES_MAILBOX_H
 #define REEVE_QUEUES_MAILBOX_H
@@ -24,13 +30,13 @@
 #include "queues/atomic.h"
 
 struct rvq_node {
-	RVQ_ATOMIC(struct rvq_node *) next;
+	RVQ_OWNED(struct rvq_node *) next; /* poster until posted, then the owner */
 };
 
 struct rvq_mailbox {
-	RVQ_ATOMIC(uintptr_t) head;        /* any thread: the newest node | RVQ_MAILBOX_IDLE */
-	RVQ_OWNED(struct rvq_node *) tail; /* owner: the oldest node */
-	struct rvq_node stub;
+	RVQ_ATOMIC(uintptr_t) far; /* any thread: the newest node of the far lane, 0 or RVQ_MAILBOX_IDLE */
+	RVQ_OWNED(struct rvq_node *) first; /* owner: the near lane, NULL when it is empty */
+	RVQ_OWNED(struct rvq_node *) last;  /* owner: valid while it is not */
 };
 
 #define RVQ_MAILBOX_IDLE ((uintptr_t)1)
@@ -39,73 +45,92 @@ struct rvq_mailbox {
 static inline void
 rvq_mailbox_init(struct rvq_mailbox *m)
 {
-	rvq_store_rlx(&m->stub.next, (struct rvq_node *)NULL);
-	RVQ_VAR(m->tail) = &m->stub;
-	rvq_store_rlx(&m->head, (uintptr_t)&m->stub | RVQ_MAILBOX_IDLE);
+	rvq_store_rlx(&m->far, RVQ_MAILBOX_IDLE);
+	RVQ_VAR(m->first) = NULL;
+	RVQ_VAR(m->last) = NULL;
 }
 
-/* Any thread: appends a node that is in no list.  True: the mailbox was idle and the caller, and
- * nobody else, must schedule its owner.  Wait-free.  From the moment the owner can pop the node,
+/* Any thread: posts a node that is in no list.  True: the mailbox was idle and the caller, and
+ * nobody else, must schedule its owner.  Lock-free.  From the moment the owner can take the node,
  * the poster does not touch the mailbox, which cannot go idle before that moment. */
 static inline bool
 rvq_mailbox_post_mpsc(struct rvq_mailbox *m, struct rvq_node *n)
 {
-	uintptr_t was;
-	struct rvq_node *prev;
+	uintptr_t was = rvq_load_rlx(&m->far);
 
-	rvq_store_rlx(&n->next, (struct rvq_node *)NULL);
-	/* pairs with rvq_mailbox_pop_mpsc:swap and rvq_mailbox_idle_mpsc:idle */
-	was = rvq_swap_ar(&m->head, (uintptr_t)n);
-	prev = (struct rvq_node *)(was & ~RVQ_MAILBOX_IDLE);
-	/* pairs with the loads of next in rvq_mailbox_pop_mpsc */
-	rvq_store_rel(&prev->next, n);
-	return (was & RVQ_MAILBOX_IDLE) != 0;
+	do {
+		RVQ_VAR(n->next) = (struct rvq_node *)(was & ~RVQ_MAILBOX_IDLE);
+		/* pairs with rvq_mailbox_take_mpsc, and rvq_mailbox_idle_mpsc: who found it idle is the next owner */
+	} while (!rvq_cas_weak_ar(&m->far, &was, (uintptr_t)n));
+	return was == RVQ_MAILBOX_IDLE;
 }
 
-/* Owner: the oldest node, which may be posted again at once, or NULL: nothing is available now,
- * because the mailbox is empty or a post is half done (rvq_mailbox_idle_mpsc tells).  Wait-free. */
+/* Owner: the far lane, which is not empty, goes behind the near one.  Wait-free but for the length of
+ * what was taken. */
+static inline void
+rvq_mailbox_take_mpsc(struct rvq_mailbox *m)
+{
+	/* pairs with rvq_mailbox_post_mpsc */
+	struct rvq_node *newest = (struct rvq_node *)rvq_swap_ar(&m->far, (uintptr_t)0);
+	struct rvq_node *done = NULL, *n = newest, *next;
+
+	for (; n != NULL; n = next) {
+		next = RVQ_VAR(n->next);
+		RVQ_VAR(n->next) = done;
+		done = n;
+	}
+	if (RVQ_VAR(m->first) == NULL)
+		RVQ_VAR(m->first) = done;
+	else
+		RVQ_VAR(RVQ_VAR(m->last)->next) = done;
+	RVQ_VAR(m->last) = newest;
+}
+
+/* The thread that is the owner's home, whether the owner is scheduled or not: posts a node that is in no
+ * list.  True: as rvq_mailbox_post_mpsc.  Nobody else may be the owner meanwhile. */
+static inline bool
+rvq_mailbox_post_near(struct rvq_mailbox *m, struct rvq_node *n)
+{
+	/* order: a far post that happened before this is seen, and so goes before it */
+	uintptr_t far = rvq_load_acq(&m->far);
+
+	if (far > RVQ_MAILBOX_IDLE)
+		rvq_mailbox_take_mpsc(m);
+	RVQ_VAR(n->next) = NULL;
+	if (RVQ_VAR(m->first) == NULL)
+		RVQ_VAR(m->first) = n;
+	else
+		RVQ_VAR(RVQ_VAR(m->last)->next) = n;
+	RVQ_VAR(m->last) = n;
+	/* If it fails, a far post was first, and schedules. */
+	return far == RVQ_MAILBOX_IDLE && rvq_cas_ar(&m->far, &far, (uintptr_t)0);
+}
+
+/* Owner: the oldest node, which may be posted again at once, or NULL: there is none now. */
 static inline struct rvq_node *
 rvq_mailbox_pop_mpsc(struct rvq_mailbox *m)
 {
-	struct rvq_node *oldest = RVQ_VAR(m->tail);
-	struct rvq_node *next = rvq_load_acq(&oldest->next);
-	uintptr_t head = (uintptr_t)oldest;
+	struct rvq_node *n = RVQ_VAR(m->first);
 
-	if (oldest == &m->stub) {
-		if (next == NULL)
+	if (n == NULL) {
+		if (rvq_load_rlx(&m->far) <= RVQ_MAILBOX_IDLE)
 			return NULL;
-		RVQ_VAR(m->tail) = next;
-		oldest = next;
-		head = (uintptr_t)oldest;
-		next = rvq_load_acq(&oldest->next);
+		rvq_mailbox_take_mpsc(m);
+		n = RVQ_VAR(m->first);
 	}
-	if (next == NULL) {
-		if (rvq_load_rlx(&m->head) == head) {
-			rvq_store_rlx(&m->stub.next, (struct rvq_node *)NULL);
-			/* swap: pairs with rvq_mailbox_post_mpsc, which will link the stub */
-			if (rvq_cas_ar(&m->head, &head, (uintptr_t)&m->stub)) {
-				RVQ_VAR(m->tail) = &m->stub;
-				return oldest;
-			}
-		}
-		next = rvq_load_acq(&oldest->next);
-		if (next == NULL)
-			return NULL;
-	}
-	RVQ_VAR(m->tail) = next;
-	return oldest;
+	RVQ_VAR(m->first) = RVQ_VAR(n->next);
+	return n;
 }
 
 /* Owner, when pop said NULL.  True: the mailbox is idle now and belongs to whoever posts next; the
- * caller may not touch it again.  False: more came, or a post is half done; keep it scheduled. */
+ * caller may not touch it again.  False: more came; keep it scheduled. */
 static inline bool
 rvq_mailbox_idle_mpsc(struct rvq_mailbox *m)
 {
-	uintptr_t empty = (uintptr_t)&m->stub;
+	uintptr_t empty = 0;
 
-	/* With a node left, head is not the stub: the stub is not in the list then.
-	 * idle: pairs with rvq_mailbox_post_mpsc; releases all the owner did to the next owner */
-	return rvq_cas_ar(&m->head, &empty, empty | RVQ_MAILBOX_IDLE);
+	/* pairs with the posts that find it idle: releases all the owner did to the next owner */
+	return rvq_cas_ar(&m->far, &empty, RVQ_MAILBOX_IDLE);
 }
 
 #endif
