@@ -94,7 +94,7 @@ rvn_send_take(struct reeve_sink *k)
 		n = rvq_mailbox_pop_mpsc(&k->sendq);
 		if (n == NULL) {
 			k->owning = !rvq_mailbox_idle_mpsc(&k->sendq);
-			if (k->owning) /* a post is half done */
+			if (k->owning) /* more came */
 				rvn_session_ring(k, RVN_K_SEND);
 			break;
 		}

@@ -40,7 +40,7 @@ struct rvp_channel {
 
 /* messages_ours.c: a ring, a ring with a bell in a mailbox, the mailbox, the mailbox whose reader sleeps, the take-all
  * stack. */
-extern const struct rvp_channel rvp_spsc, rvp_bell, rvp_mailbox, rvp_parked, rvp_stack;
+extern const struct rvp_channel rvp_spsc, rvp_bell, rvp_mailbox, rvp_near, rvp_parked, rvp_stack;
 /* messages_usual.c.  locked: mutex and two condition variables; spun: a pthread spin lock; event: a ring, an eventfd
  * that counts; slot: one word, slept on with a futex; line: one word, looked at until it changes. */
 extern const struct rvp_channel rvp_locked, rvp_spun, rvp_pipe, rvp_event, rvp_socket, rvp_slot,

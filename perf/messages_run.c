@@ -256,7 +256,7 @@ rvp_run_turns(void *arg)
 	for (i = 0; i < n; i++) {
 		for (k = 0; k < depth; k++) {
 			notes[k].word = ++word;
-			(void)rvq_mailbox_post_mpsc(&a.mailbox, &notes[k].msg.node);
+			(void)rvq_mailbox_post_near(&a.mailbox, &notes[k].msg.node);
 		}
 		while (rva_actor_turn(&a, 64, &count))
 			;

@@ -34,7 +34,8 @@ struct rvq_node {
 };
 
 struct rvq_mailbox {
-	RVQ_ATOMIC(uintptr_t) far; /* any thread: the newest node of the far lane, 0 or RVQ_MAILBOX_IDLE */
+	RVQ_ATOMIC(uintptr_t)
+	far; /* any thread: the newest node of the far lane, 0 or RVQ_MAILBOX_IDLE */
 	RVQ_OWNED(struct rvq_node *) first; /* owner: the near lane, NULL when it is empty */
 	RVQ_OWNED(struct rvq_node *) last;  /* owner: valid while it is not */
 };
@@ -122,15 +123,15 @@ rvq_mailbox_pop_mpsc(struct rvq_mailbox *m)
 	return n;
 }
 
-/* Owner, when pop said NULL.  True: the mailbox is idle now and belongs to whoever posts next; the
- * caller may not touch it again.  False: more came; keep it scheduled. */
+/* Owner.  True: the mailbox is empty and idle now and belongs to whoever posts next; the caller may not
+ * touch it again.  False: there is something in it; keep it scheduled. */
 static inline bool
 rvq_mailbox_idle_mpsc(struct rvq_mailbox *m)
 {
 	uintptr_t empty = 0;
 
 	/* pairs with the posts that find it idle: releases all the owner did to the next owner */
-	return rvq_cas_ar(&m->far, &empty, RVQ_MAILBOX_IDLE);
+	return RVQ_VAR(m->first) == NULL && rvq_cas_ar(&m->far, &empty, RVQ_MAILBOX_IDLE);
 }
 
 #endif

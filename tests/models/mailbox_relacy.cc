@@ -7,17 +7,17 @@
  * bug is chosen when it is run: mailbox_relacy BUG [iterations].
  *
  * BUG 0 must pass.  The others must be found:
- *	1  release stores are relaxed (the link of a post)
- *	2  acquire loads are relaxed (reading the link)
- *	3  exchanges are relaxed (the head of a post, the answer of a bell, taking a stack)
- *	4  compare-and-swaps are relaxed (going idle, pushing on a stack)
+ *	1  release stores are relaxed (a published cell)
+ *	2  acquire loads are relaxed (reading it)
+ *	3  exchanges are relaxed (taking the far lane or a stack, the answer of a bell)
+ *	4  compare-and-swaps are relaxed (a far post, going idle, pushing on a stack)
  *	5  a reference is given up relaxed
  *	6  a bell is rung relaxed
  *	7  no fence between announcing oneself and looking again
  *	8  no fence between publishing and looking for sleepers
  *	9  idle is tested for, then stored
- *	10 the idle bit is set before the mailbox is drained
- *	11 a popped node stays behind as the stub
+ *	10 the mailbox goes idle before it is drained
+ *	11 taking the far lane is a load and a store
  *	12 a bell's bits are looked at first and cleared afterwards
  *	13 the parking word is a bare flag, and two threads sleep on it
  *	14 taking from a stack is a load and a store
@@ -27,6 +27,8 @@
  *	18 no fence between reading slots of a ring and giving them back
  *	19 no fence between reading how much room a ring has and filling its slots
  *	20 a ring with two producers
+ *	21 a near post does not take the far lane first
+ *	22 a near post claims an idle mailbox by a store
  */
 #include <relacy/relacy.hpp>
 
@@ -53,28 +55,57 @@ struct letter {
 static bool
 go_idle(rvq_mailbox *m)
 {
-	uintptr_t empty = (uintptr_t)&m->stub;
-
 	if (planted != 9)
 		return rvq_mailbox_idle_mpsc(m);
-	if (VAR(m->tail) != &m->stub || rvq_load_acq(&m->head) != empty)
+	if (VAR(m->first) != NULL || rvq_load_acq(&m->far) != 0)
 		return false;
-	rvq_store_rel(&m->head, empty | RVQ_MAILBOX_IDLE);
+	rvq_store_rel(&m->far, RVQ_MAILBOX_IDLE);
 	return true;
+}
+
+static void
+take(rvq_mailbox *m)
+{
+	rvq_node *newest, *done = NULL, *n, *next;
+
+	newest = (rvq_node *)rvq_load_acq(&m->far);
+	rvq_store_rel(&m->far, (uintptr_t)0);
+	for (n = newest; n != NULL; n = next) {
+		next = VAR(n->next);
+		VAR(n->next) = done;
+		done = n;
+	}
+	VAR(m->first) = done;
+	VAR(m->last) = newest;
 }
 
 static rvq_node *
 pop(rvq_mailbox *m)
 {
-	rvq_node *tail, *next;
+	if (planted == 11 && VAR(m->first) == NULL && rvq_load_rlx(&m->far) > RVQ_MAILBOX_IDLE)
+		take(m);
+	return rvq_mailbox_pop_mpsc(m);
+}
 
-	if (planted != 11)
-		return rvq_mailbox_pop_mpsc(m);
-	tail = VAR(m->tail);
-	next = rvq_load_acq(&tail->next);
-	if (next != NULL)
-		VAR(m->tail) = next;
-	return next;
+static bool
+post_near(rvq_mailbox *m, rvq_node *n)
+{
+	if (planted != 21 && planted != 22)
+		return rvq_mailbox_post_near(m, n);
+	VAR(n->next) = NULL;
+	if (VAR(m->first) == NULL)
+		VAR(m->first) = n;
+	else
+		VAR(VAR(m->last)->next) = n;
+	VAR(m->last) = n;
+	if (rvq_load_acq(&m->far) != RVQ_MAILBOX_IDLE)
+		return false;
+	if (planted == 22) {
+		rvq_store_rel(&m->far, (uintptr_t)0);
+		return true;
+	}
+	uintptr_t idle = RVQ_MAILBOX_IDLE;
+	return rvq_cas_ar(&m->far, &idle, (uintptr_t)0);
 }
 
 /* Two posters, two workers that share a run queue of one entry.  A popped node is posted again at
@@ -119,11 +150,12 @@ struct owners : rl::test_suite<owners, 4> {
 	{
 		rvq_node *n;
 
-		if (planted == 10)
-			rvq_fetch_or_ar(&box.head, RVQ_MAILBOX_IDLE);
 		while ((n = pop(&box)) != NULL) {
 			letter *l = reinterpret_cast<letter *>(n);
+			uintptr_t empty = 0;
 
+			if (planted == 10)
+				rvq_cas_ar(&box.far, &empty, RVQ_MAILBOX_IDLE);
 			VAR(inside)++;
 			int text = VAR(l->text);
 			RL_ASSERT(text == 41);
@@ -150,6 +182,78 @@ struct owners : rl::test_suite<owners, 4> {
 			else
 				wait.yield($);
 		}
+	}
+};
+
+/* A home that posts near and runs the owner, and two threads that post far: one asks and tells the home, which
+ * answers; the other waits for the answer and thanks.  Each comes out behind what it follows, and who finds the mailbox idle
+ * schedules it, once. */
+struct lanes : rl::test_suite<lanes, 3> {
+	rvq_mailbox box;
+	letter question, answer, thanks;
+	rl::atomic<int> asked, answered, runnable;
+
+	void before()
+	{
+		rvq_mailbox_init(&box);
+		asked($) = answered($) = runnable($) = 0;
+	}
+
+	void schedule(bool first)
+	{
+		if (first)
+			RL_ASSERT(runnable.exchange(1, rl::mo_acq_rel, $) == 0);
+	}
+
+	void far(letter *l, rl::atomic<int> *after, rl::atomic<int> *then)
+	{
+		rl::backoff wait;
+
+		while (after != NULL && !after->load(rl::mo_acquire, $))
+			wait.yield($);
+		VAR(l->text) = 41;
+		schedule(rvq_mailbox_post_mpsc(&box, &l->node));
+		if (then != NULL)
+			rvq_store_rel(then, 1);
+	}
+
+	void home()
+	{
+		letter *const order[] = {&question, &answer, &thanks};
+		rl::backoff wait;
+		bool said = false;
+		int got = 0;
+
+		while (got < 3) {
+			if (!said && rvq_load_acq(&asked)) {
+				said = true;
+				VAR(answer.text) = 41;
+				schedule(post_near(&box, &answer.node));
+				answered.store(1, rl::mo_release, $);
+			}
+			if (!runnable.exchange(0, rl::mo_acq_rel, $)) {
+				wait.yield($);
+				continue;
+			}
+			while (rvq_node *n = pop(&box)) {
+				RL_ASSERT(got < 3 && n == &order[got]->node);
+				int text = VAR(order[got]->text);
+				RL_ASSERT(text == 41);
+				got++;
+			}
+			if (!go_idle(&box))
+				schedule(true);
+		}
+	}
+
+	void thread(unsigned id)
+	{
+		if (id == 0)
+			far(&question, NULL, &asked);
+		else if (id == 1)
+			far(&thanks, &answered, NULL);
+		else
+			home();
 	}
 };
 
@@ -411,6 +515,7 @@ main(int argc, char **argv)
 
 	planted = argc > 1 ? std::atoi(argv[1]) : 0;
 	ok = holds<owners>("owners", n);
+	ok = holds<lanes>("lanes", n) && ok;
 	ok = holds<parking>("parking", n) && ok;
 	ok = holds<sleepers>("sleepers", n) && ok;
 	ok = holds<bells>("bells", n) && ok;

@@ -101,53 +101,106 @@ START_TEST(idle_is_refused_while_nodes_are_left)
 }
 END_TEST
 
-/* The two halves of a post, so that a test can stop between them. */
-static struct rvq_node *
-post_first_half(struct rvq_mailbox *m, struct rvq_node *n)
-{
-	rvq_store_rlx(&n->next, NULL);
-	return (struct rvq_node *)(rvq_swap_ar(&m->head, (uintptr_t)n) & ~RVQ_MAILBOX_IDLE);
-}
-
-static void
-post_second_half(struct rvq_node *prev, struct rvq_node *n)
-{
-	rvq_store_rel(&prev->next, n);
-}
-
-START_TEST(half_done_post_into_an_empty_mailbox_is_not_idle)
+START_TEST(near_post_schedules_an_idle_mailbox_and_no_other)
 {
 	struct rvq_mailbox m;
-	struct rvq_node n[2], *prev;
+	struct rvq_node n[3];
 
 	rvq_mailbox_init(&m);
-	prev = post_first_half(&m, &n[0]);
-	ck_assert_ptr_null(rvq_mailbox_pop_mpsc(&m));
-	ck_assert(!rvq_mailbox_idle_mpsc(&m));
-	ck_assert(!rvq_mailbox_post_mpsc(&m, &n[1])); /* stops nobody */
-	ck_assert_ptr_null(rvq_mailbox_pop_mpsc(&m)); /* but hides what came later */
-	post_second_half(prev, &n[0]);
+	ck_assert(rvq_mailbox_post_near(&m, &n[0]));
+	ck_assert(!rvq_mailbox_post_near(&m, &n[1]));
+	ck_assert(!rvq_mailbox_post_mpsc(&m, &n[2]));
+	for (int i = 0; i < 3; i++)
+		ck_assert_ptr_eq(rvq_mailbox_pop_mpsc(&m), &n[i]);
+	ck_assert(!rvq_mailbox_post_near(&m, &n[0])); /* empty, but its owner is still scheduled */
 	ck_assert_ptr_eq(rvq_mailbox_pop_mpsc(&m), &n[0]);
-	ck_assert_ptr_eq(rvq_mailbox_pop_mpsc(&m), &n[1]);
 	ck_assert_ptr_null(rvq_mailbox_pop_mpsc(&m));
 	ck_assert(rvq_mailbox_idle_mpsc(&m));
+	ck_assert(rvq_mailbox_post_mpsc(&m, &n[0]));
+	ck_assert(!rvq_mailbox_post_near(&m, &n[1]));
 }
 END_TEST
 
-START_TEST(half_done_post_behind_a_node_keeps_that_node)
+/* What one thread does comes in its order, whatever lane it takes: all sequences of eight steps, each a near post, a far
+ * one or a pop. */
+START_TEST(two_lanes_are_one_queue)
 {
+	struct rvq_node n[8], *got;
 	struct rvq_mailbox m;
-	struct rvq_node n[2], *prev;
+	unsigned steps, in, out;
 
-	rvq_mailbox_init(&m);
-	rvq_mailbox_post_mpsc(&m, &n[0]);
-	prev = post_first_half(&m, &n[1]);
-	ck_assert_ptr_eq(prev, &n[0]);
-	ck_assert_ptr_null(rvq_mailbox_pop_mpsc(&m)); /* its link is still to be written */
-	ck_assert(!rvq_mailbox_idle_mpsc(&m));
-	post_second_half(prev, &n[1]);
-	ck_assert_ptr_eq(rvq_mailbox_pop_mpsc(&m), &n[0]);
-	ck_assert_ptr_eq(rvq_mailbox_pop_mpsc(&m), &n[1]);
+	for (unsigned code = 0; code < 6561; code++) {
+		rvq_mailbox_init(&m);
+		in = out = 0;
+		steps = code;
+		for (int i = 0; i < 8; i++, steps /= 3) {
+			if (steps % 3 == 0) {
+				got = rvq_mailbox_pop_mpsc(&m);
+				ck_assert_ptr_eq(got, out < in ? &n[out] : NULL);
+				out += got != NULL;
+			} else if (steps % 3 == 1) {
+				ck_assert_int_eq(rvq_mailbox_post_near(&m, &n[in]), in == 0);
+				in++;
+			} else {
+				ck_assert_int_eq(rvq_mailbox_post_mpsc(&m, &n[in]), in == 0);
+				in++;
+			}
+		}
+		for (; out < in; out++)
+			ck_assert_ptr_eq(rvq_mailbox_pop_mpsc(&m), &n[out]);
+		ck_assert_ptr_null(rvq_mailbox_pop_mpsc(&m));
+	}
+}
+END_TEST
+
+#define TALKS 20000
+
+/* A question and its answer, and back: the home's posts are near, the other's are far. */
+struct talk {
+	struct rvq_mailbox box;
+	struct rvq_node far[TALKS], near[TALKS];
+	struct rvq_cell32 asked, answered; /* how many there are */
+};
+
+static void *
+ask(void *arg)
+{
+	struct talk *t = arg;
+
+	for (unsigned i = 0; i < TALKS; i++) {
+		while (rvq_cell32_get(&t->answered) < i)
+			sched_yield();
+		(void)rvq_mailbox_post_mpsc(&t->box, &t->far[i]);
+		rvq_cell32_put(&t->asked, i + 1);
+	}
+	return NULL;
+}
+
+START_TEST(an_answer_never_overtakes_its_question)
+{
+	static struct talk t;
+	struct crew crew = {.n = 0};
+	struct rvq_node *n;
+	unsigned far = 0, near = 0, said = 0;
+
+	rvq_mailbox_init(&t.box);
+	crew_start(&crew, ask, &t);
+	while (far + near < 2 * TALKS) {
+		if (said < rvq_cell32_get(&t.asked)) {
+			(void)rvq_mailbox_post_near(&t.box, &t.near[said]);
+			rvq_cell32_put(&t.answered, ++said);
+		}
+		if (said % 3 == 1 && said < TALKS) /* now and then some come together */
+			continue;
+		while ((n = rvq_mailbox_pop_mpsc(&t.box)) != NULL) {
+			if (far == near)
+				ck_assert_ptr_eq(n, &t.far[far++]);
+			else
+				ck_assert_ptr_eq(n, &t.near[near++]);
+		}
+	}
+	crew_join(&crew);
+	ck_assert(rvq_mailbox_idle_mpsc(&t.box));
 }
 END_TEST
 
@@ -239,7 +292,7 @@ work(void *arg)
 			if (turn(o))
 				schedule(o);
 		} else if (rvq_cell32_get(&o->posters) == 0 &&
-		    (rvq_load_acq(&o->box.head) & RVQ_MAILBOX_IDLE)) {
+		    rvq_load_acq(&o->box.far) == RVQ_MAILBOX_IDLE) {
 			return NULL;
 		} else {
 			sched_yield();
@@ -275,8 +328,8 @@ main(void)
 	const TTest *const tests[] = {mailbox_is_24_bytes_and_a_node_8,
 	    first_post_schedules_and_the_next_does_not, nodes_come_out_in_the_order_posted,
 	    popped_node_can_be_posted_at_once, idle_mailbox_schedules_again,
-	    idle_is_refused_while_nodes_are_left, half_done_post_into_an_empty_mailbox_is_not_idle,
-	    half_done_post_behind_a_node_keeps_that_node,
+	    idle_is_refused_while_nodes_are_left, near_post_schedules_an_idle_mailbox_and_no_other,
+	    two_lanes_are_one_queue, an_answer_never_overtakes_its_question,
 	    owner_runs_on_one_worker_at_a_time_and_misses_nothing};
 
 	return rvt_run("mailbox", tests, sizeof(tests) / sizeof(tests[0]));

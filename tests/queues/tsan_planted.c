@@ -6,7 +6,7 @@
  *	0  the same rig without a bug
  *	1  an object is written after the push that published it
  *	2  two producers on a single-producer ring
- *	3  the idle bit is set before the mailbox is drained, so two workers run the owner
+ *	3  the mailbox goes idle before it is drained, so two workers run the owner
  */
 #include <config.h>
 
@@ -118,14 +118,16 @@ static void
 run_owner(void)
 {
 	unsigned budget;
+	uintptr_t empty;
 
-	if (PLANT == 3)
-		rvq_fetch_or_ar(&mailbox.head, RVQ_MAILBOX_IDLE);
 	for (budget = 0; budget < 8; budget++) {
 		turns++;
 		sched_yield(); /* meet the other worker here */
 		if (rvq_mailbox_pop_mpsc(&mailbox) == NULL)
 			break;
+		empty = 0;
+		if (PLANT == 3)
+			rvq_cas_ar(&mailbox.far, &empty, RVQ_MAILBOX_IDLE);
 	}
 	if (!rvq_mailbox_idle_mpsc(&mailbox))
 		rvq_cell32_add(&runnable, 1);
@@ -143,7 +145,7 @@ work(void *arg)
 		if (n > 0 && rvq_cell32_cas(&runnable, n, n - 1))
 			run_owner();
 		else if (rvq_cell32_get(&finished) &&
-		    (rvq_load_acq(&mailbox.head) & RVQ_MAILBOX_IDLE))
+		    rvq_load_acq(&mailbox.far) == RVQ_MAILBOX_IDLE)
 			break;
 		else
 			sched_yield();
