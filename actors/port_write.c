@@ -101,6 +101,7 @@ ring_room(const struct rva_port *p)
 struct wait {
 	struct reeve_stream *s;
 	struct rva_port *p;
+	uint64_t deadline;
 };
 
 static bool
@@ -109,6 +110,7 @@ no_wait(void *arg)
 	struct wait *w = arg;
 
 	return rva_rc(&w->s->wr_rc) != RVA_RC_OPEN ||
+	    rva_deadline_of(&w->s->wr_deadline) != w->deadline || /* moved: wait anew */
 	    (roomy(w->s, w->p) && ring_room(w->p) > RVA_PORT_SLOTS / 2);
 }
 
@@ -117,7 +119,7 @@ static int
 wait_room(struct reeve_stream *s, struct rva_port *p)
 {
 	uint64_t deadline = rva_deadline_of(&s->wr_deadline);
-	struct wait w = {s, p};
+	struct wait w = {s, p, deadline};
 
 	if (rva_spin_park(&p->writers, no_wait, &w, s->conn->rt->spin_us, deadline) ==
 		REEVE_ETIMEDOUT &&

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "actors/spin.h"
@@ -219,8 +220,60 @@ START_TEST(a_parked_thread_wakes_at_its_deadline)
 }
 END_TEST
 
+/* --- a stream's deadline, moved at any moment of a call that looks, arms or sleeps --- */
+
+struct caller {
+	reeve_stream_t *s;
+	struct rvq_cell32 started;
+	bool writes;
+	reeve_ssize rc;
+};
+
+static void *
+call(void *arg)
+{
+	static char bytes[4096];
+	struct caller *c = arg;
+
+	rvq_cell32_put(&c->started, 1);
+	do
+		c->rc = c->writes ? reeve_write(c->s, bytes, sizeof(bytes))
+				  : reeve_read(c->s, bytes, sizeof(bytes));
+	while (c->rc == sizeof(bytes));
+	return NULL;
+}
+
+START_TEST(a_deadline_moved_to_now_ends_a_call_wherever_it_is)
+{
+	struct caller c = {.writes = _i};
+	struct timespec until;
+	struct rvt_duo d;
+	pthread_t t;
+
+	rvt_duo_start(&d);
+	c.s = d.s[0];
+	for (unsigned i = 0; i < 300; i++) {
+		rvq_cell32_put(&c.started, 0);
+		ck_assert_int_eq(reeve_deadline(c.s, REEVE_RD | REEVE_WR, -1), 0);
+		ck_assert_int_eq(pthread_create(&t, NULL, call, &c), 0);
+		while (rvq_cell32_get(&c.started) == 0)
+			;
+		for (uint64_t end = rv_clock_us() + i % 100; rv_clock_us() < end;)
+			;
+		ck_assert_int_eq(reeve_deadline(c.s, REEVE_RD | REEVE_WR, 0), 0);
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_sec += RVT_WAIT_MS / 1000;
+		ck_assert_int_eq(pthread_timedjoin_np(t, NULL, &until), 0);
+		if (!c.writes || c.rc < 0)
+			ck_assert_int_eq(c.rc, REEVE_ETIMEDOUT);
+	}
+	rvt_duo_end(&d);
+}
+END_TEST
+
 RVT_MAIN_TABLE("spin", {&what_is_there_is_found_by_the_look, 0}, {&looks_in_vain_become_rare, 0},
     {&only_short_sleeps_bring_the_next_look_nearer, 0}, {&a_look_ends_at_the_deadline, 0},
     {&a_look_ends_when_the_turn_is_lent, 0}, {&nobody_looks_who_is_told_not_to, 0},
     {&a_parked_thread_is_woken_in_the_look_or_asleep, 0},
-    {&a_parked_thread_wakes_at_its_deadline, 0})
+    {&a_parked_thread_wakes_at_its_deadline, 0},
+    {&a_deadline_moved_to_now_ends_a_call_wherever_it_is, 2})

@@ -75,7 +75,7 @@ END_TEST
 START_TEST(opens_around_the_idle_end_work)
 {
 	/* Where everything is slow a new connection would be idle before its first stream comes, time after time. */
-	const unsigned slow = RVT_SANITIZED ? 12 : 1, rounds = 600 / slow;
+	const unsigned slow = RVT_SANITIZED ? 12 : 4, rounds = 600 / slow;
 	struct rvt_net_cfg cfg = {.via = RVT_TCP, .node = {.idle_ms = slow}};
 	struct rvt_opening o;
 	uint64_t until;
