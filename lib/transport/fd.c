@@ -134,49 +134,56 @@ sock_opt(int fd, int level, int name)
 #define SO_BUF_LOCK 72
 #endif
 #define SNDBUF_LOCK 1 /* of SO_BUF_LOCK: somebody has chosen the size */
+#define RCVBUF_LOCK 2
 
-/* Has the application chosen the size of the send buffer?  Its choice stays. */
-static bool
-sndbuf_chosen(int fd)
-{
-	int locked = sock_opt(fd, SOL_SOCKET, SO_BUF_LOCK);
-
-	return locked > 0 && (locked & SNDBUF_LOCK);
-}
-
-/* Left alone, the system lets megabytes stand between two near ends, and every one of them leaves the processor's cache
- * (perf/README.md, "A near peer"). */
-static void
-tune_near(int fd)
+/* How long a round trip is, or 0 when that is unknown or not near. */
+static uint32_t
+near_rtt(int fd)
 {
 	struct tcp_info info = {0};
 	socklen_t len = sizeof(info);
-	int bytes = RV_NEAR_SNDBUF;
 
-	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0 || info.tcpi_rtt == 0 ||
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0 ||
 	    info.tcpi_rtt >= RV_NEAR_RTT_US)
+		return 0;
+	return info.tcpi_rtt;
+}
+
+/* Bounds of the kernel's buffers, of which the application's choice stays (chosen: *_LOCK).  Left alone, the system lets
+ * megabytes stand between two near ends, and every one of them leaves the processor's cache (doc/performance.md).  Where
+ * the system allows less than we ask for (net.core.rmem_max), its own tuning of the receive buffer goes on. */
+static void
+tune_near(int fd, int chosen, bool may_unlock)
+{
+	uint32_t rtt = near_rtt(fd);
+	int snd = RV_NEAR_SNDBUF, rcv = RV_NEAR_RCVBUF;
+
+	if (rtt == 0)
 		return;
-	if (info.tcpi_rtt * RV_NEAR_SNDBUF_PER_US > RV_NEAR_SNDBUF)
-		bytes = (int)(info.tcpi_rtt * RV_NEAR_SNDBUF_PER_US);
-	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+	if (rtt * RV_NEAR_SNDBUF_PER_US > RV_NEAR_SNDBUF)
+		snd = (int)(rtt * RV_NEAR_SNDBUF_PER_US);
+	if (rtt * RV_NEAR_RCVBUF_PER_US > RV_NEAR_RCVBUF)
+		rcv = (int)(rtt * RV_NEAR_RCVBUF_PER_US);
+	if (!(chosen & SNDBUF_LOCK))
+		(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &snd, sizeof(snd));
+	if ((chosen & RCVBUF_LOCK) || !may_unlock)
+		return;
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &rcv, sizeof(rcv));
+	if (sock_opt(fd, SOL_SOCKET, SO_RCVBUF) >= 2 * rcv)
+		return;
+	chosen |= SNDBUF_LOCK;
+	(void)setsockopt(fd, SOL_SOCKET, SO_BUF_LOCK, &chosen, sizeof(chosen));
 }
 
 /* Options make it faster, not right: failures are ignored. */
-static void
-tune(int fd, bool near)
-{
-	int on = 1, lowat = RV_NOTSENT_LOWAT;
-
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &lowat, sizeof(lowat));
-	if (near)
-		tune_near(fd);
-}
-
 void
 rv_fd_tune_tcp(int fd)
 {
-	tune(fd, !sndbuf_chosen(fd));
+	int on = 1, lowat = RV_NOTSENT_LOWAT, locked = sock_opt(fd, SOL_SOCKET, SO_BUF_LOCK);
+
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &lowat, sizeof(lowat));
+	tune_near(fd, locked < 0 ? 0 : locked, locked >= 0);
 }
 
 static int
@@ -240,7 +247,7 @@ rv_fd_transport_ours(struct rv_transport **t, struct rv_arena *ar, int fd, bool 
 	if (f == NULL)
 		return REEVE_ENOMEM;
 	if (tcp)
-		tune(fd, true);
+		rv_fd_tune_tcp(fd);
 	*t = &f->t;
 	return 0;
 }

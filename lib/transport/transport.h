@@ -42,7 +42,7 @@ struct rv_transport {
 
 /* A transport over a connected stream socket, which it owns from now on: sets O_NONBLOCK,
  * close-on-exec, and on TCP TCP_NODELAY, TCP_NOTSENT_LOWAT (RV_NOTSENT_LOWAT) and, for a near
- * peer, SO_SNDBUF (see below).  Writing to a
+ * peer, SO_SNDBUF and SO_RCVBUF (see below).  Writing to a
  * socket never raises SIGPIPE.  Anything else that read and write work on (a pipe, a tty) is
  * taken too: there writing can raise SIGPIPE at the calling thread, where it must be blocked, as
  * it is on workers.  System errors are REEVE_ESYS_BASE - errno.  *t on success only; after a
@@ -63,8 +63,11 @@ void rv_fd_transport_forget(struct rv_transport *t);
  * RV_NEAR_RTT_US: what RV_NEAR_SNDBUF_PER_US a microsecond come to (32 Gbit/s, since the kernel doubles the value), at
  * least RV_NEAR_SNDBUF.  The same bound as that of windows on a near path (lib/engine/window.h). */
 #define RV_NEAR_RTT_US        1000u
-#define RV_NEAR_SNDBUF        (256 * 1024)
+#define RV_NEAR_SNDBUF        (128 * 1024)
 #define RV_NEAR_SNDBUF_PER_US 2048u
+/* And SO_RCVBUF, of which about half is bytes: what a worker has not read of all its streams together. */
+#define RV_NEAR_RCVBUF        (768 * 1024)
+#define RV_NEAR_RCVBUF_PER_US 4096u
 
 /* The options of a connected TCP socket: what rv_fd_transport sets. */
 void rv_fd_tune_tcp(int fd);

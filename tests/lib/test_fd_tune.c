@@ -11,14 +11,24 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#ifndef SO_BUF_LOCK /* Linux 5.14 */
+#define SO_BUF_LOCK 72
+#endif
+
 static int
-sndbuf(int fd)
+opt(int fd, int name)
 {
 	int v = 0;
 	socklen_t len = sizeof(v);
 
-	ck_assert_int_eq(getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &v, &len), 0);
+	ck_assert_int_eq(getsockopt(fd, SOL_SOCKET, name, &v, &len), 0);
 	return v;
+}
+
+static int
+sndbuf(int fd)
+{
+	return opt(fd, SO_SNDBUF);
 }
 
 /* The kernel doubles what it is given, and leaves to us what nobody chose. */
@@ -38,6 +48,37 @@ START_TEST(a_near_peer_gets_a_bounded_send_buffer)
 }
 END_TEST
 
+/* Where the system allows as much as we ask for; else its own tuning goes on. */
+START_TEST(a_near_peer_gets_a_bounded_receive_buffer_or_the_systems)
+{
+	int v[2], got, locked = 0;
+	socklen_t len = sizeof(locked);
+
+	rvt_tcp_pair(v);
+	if (getsockopt(v[0], SOL_SOCKET, SO_BUF_LOCK, &locked, &len) == 0) {
+		rv_fd_tune_tcp(v[0]);
+		got = opt(v[0], SO_RCVBUF);
+		ck_assert_int_eq(opt(v[0], SO_BUF_LOCK) & 2, got >= 2 * RV_NEAR_RCVBUF ? 2 : 0);
+	}
+	close(v[0]);
+	close(v[1]);
+}
+END_TEST
+
+START_TEST(a_receive_buffer_that_was_chosen_stays)
+{
+	int v[2], chosen = 100000, was;
+
+	rvt_tcp_pair(v);
+	ck_assert_int_eq(setsockopt(v[0], SOL_SOCKET, SO_RCVBUF, &chosen, sizeof(chosen)), 0);
+	was = opt(v[0], SO_RCVBUF);
+	rv_fd_tune_tcp(v[0]);
+	ck_assert_int_eq(opt(v[0], SO_RCVBUF), was);
+	close(v[0]);
+	close(v[1]);
+}
+END_TEST
+
 START_TEST(a_send_buffer_that_was_chosen_stays)
 {
 	int v[2], chosen = 100000, was;
@@ -52,4 +93,6 @@ START_TEST(a_send_buffer_that_was_chosen_stays)
 }
 END_TEST
 
-RVT_MAIN("fd_tune", &a_near_peer_gets_a_bounded_send_buffer, &a_send_buffer_that_was_chosen_stays)
+RVT_MAIN("fd_tune", &a_near_peer_gets_a_bounded_send_buffer, &a_send_buffer_that_was_chosen_stays,
+    &a_near_peer_gets_a_bounded_receive_buffer_or_the_systems,
+    &a_receive_buffer_that_was_chosen_stays)
