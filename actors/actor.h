@@ -54,7 +54,7 @@ void rva_schedule(struct rva_actor *a);
 /* The same by way of the inbox always: signal-safe, also on the thread that runs an external runtime. */
 void rva_schedule_inbox(struct rva_actor *a);
 
-/* Any thread. */
+/* Any thread; not a signal handler, which may have interrupted the actor's worker (rva_schedule_inbox). */
 static inline void
 rva_post(struct rva_actor *a, struct rvq_node *n)
 {
