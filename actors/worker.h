@@ -53,9 +53,9 @@ struct rva_worker {
 	    timer_source; /* external mode: timers make the poller's descriptor readable */
 	int timer_fd;
 	struct rva_spin spin, lead; /* before the worker sleeps; before a leader does */
-	uint64_t sleep_until; /* us: when the poller's wait ends by itself */
-	bool lent;            /* a thread of the application runs the turn: lend.c */
-	unsigned bounced;     /* completions on their way to clerk, which others may not overtake */
+	uint64_t sleep_until;       /* us: when the poller's wait ends by itself */
+	bool lent;                  /* a thread of the application runs the turn: lend.c */
+	unsigned bounced; /* completions on their way to clerk, which others may not overtake */
 	struct rva_actor clerk; /* calls back what a thread of the application completed */
 	bool polled;            /* since the pass before began its wait */
 	bool warm;              /* ran something since the pool was last trimmed */

@@ -281,7 +281,8 @@ reeve_notif_next(reeve_notif_t *p, reeve_notif_event_t *ev, int64_t timeout_ms)
 		pthread_mutex_unlock(&p->events.lock);
 		if (got || done)
 			return got ? 0 : REEVE_ECLOSED;
-		if (timeout_ms == 0 || wait_more(&p->events, p->rt->spin_us, deadline) == REEVE_ETIMEDOUT)
+		if (timeout_ms == 0 ||
+		    wait_more(&p->events, p->rt->spin_us, deadline) == REEVE_ETIMEDOUT)
 			return REEVE_ETIMEDOUT;
 	}
 }

@@ -51,7 +51,8 @@ typedef struct reeve_rt_cfg {
 	reeve_log_fn log;      /* NULL = silent */
 	void *log_ctx;
 	int32_t log_level; /* the least important level that is reported; 0 = REEVE_LOG_WARN */
-	uint32_t spin_us; /* how long at most a thread looks for news before it sleeps, while that pays; 0 = 50 (none on one
+	uint32_t
+	    spin_us; /* how long at most a thread looks for news before it sleeps, while that pays; 0 = 50 (none on one
 			   * processor), at most 1000, REEVE_OFF = never */
 } reeve_rt_cfg_t;
 
