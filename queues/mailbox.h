@@ -29,13 +29,14 @@
 
 #include "queues/atomic.h"
 
-struct rvq_node {
+/* A record may lend a pointer of its own as its node (a buffer its link in a chain), hence may_alias. */
+struct __attribute__((may_alias)) rvq_node {
 	RVQ_OWNED(struct rvq_node *) next; /* poster until posted, then the owner */
 };
 
 struct rvq_mailbox {
-	RVQ_ATOMIC(uintptr_t)
-	far; /* any thread: the newest node of the far lane, 0 or RVQ_MAILBOX_IDLE */
+	/* any thread: the newest node of the far lane, 0 or RVQ_MAILBOX_IDLE */
+	RVQ_ATOMIC(uintptr_t) far;
 	RVQ_OWNED(struct rvq_node *) first; /* owner: the near lane, NULL when it is empty */
 	RVQ_OWNED(struct rvq_node *) last;  /* owner: valid while it is not */
 };
@@ -61,7 +62,8 @@ rvq_mailbox_post_mpsc(struct rvq_mailbox *m, struct rvq_node *n)
 
 	do {
 		RVQ_VAR(n->next) = (struct rvq_node *)(was & ~RVQ_MAILBOX_IDLE);
-		/* pairs with rvq_mailbox_take_mpsc, and rvq_mailbox_idle_mpsc: who found it idle is the next owner */
+		/* pairs with rvq_mailbox_take_mpsc; with rvq_mailbox_idle_mpsc: who found it idle
+		 * schedules its next owner */
 	} while (!rvq_cas_weak_ar(&m->far, &was, (uintptr_t)n));
 	return was == RVQ_MAILBOX_IDLE;
 }
