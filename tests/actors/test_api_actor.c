@@ -107,6 +107,81 @@ START_TEST(messages_of_many_senders_arrive_once_and_in_each_ones_order)
 }
 END_TEST
 
+/* --- an actor that is asked and one that is told, and answers the first --- */
+
+static struct book asked;
+
+static void
+take_both(reeve_actor_t *self, reeve_msg_t *msg, void *arg)
+{
+	struct note *n = (struct note *)(void *)msg;
+
+	/* The answer to a question comes behind it. */
+	if (msg != NULL && n->sender >= 4 && n->n > asked.last[n->sender - 4])
+		(void)rvq_cell32_add(&asked.bad, 1);
+	take(self, msg, arg);
+}
+
+static void
+answer(reeve_actor_t *self, reeve_msg_t *msg, void *arg)
+{
+	struct note *n = (struct note *)(void *)msg;
+
+	(void)self;
+	(void)arg;
+	if (msg == NULL)
+		return;
+	n->sender += 4;
+	reeve_actor_post(asked.a, &n->msg);
+}
+
+struct asker {
+	reeve_actor_t *answers;
+	unsigned me;
+};
+
+static void *
+ask_many(void *arg)
+{
+	struct asker *s = arg;
+
+	for (unsigned i = 1; i <= 5000; i++) {
+		struct note *n = malloc(sizeof(*n));
+
+		if (n == NULL)
+			abort();
+		n->sender = s->me;
+		n->n = i;
+		post(&asked, s->me, i);
+		reeve_actor_post(s->answers, &n->msg);
+	}
+	return NULL;
+}
+
+/* On one worker the answers are its own posts, on two those of another one, beside the posts of threads in both cases. */
+START_TEST(an_answer_never_overtakes_its_question)
+{
+	struct asker s[4];
+	reeve_actor_t *answers;
+	pthread_t t[4];
+
+	memset(&asked, 0, sizeof(asked));
+	rvt_duo_rt(&asked.d, (unsigned)_i + 1);
+	ck_assert_int_eq(reeve_actor_spawn(&asked.a, asked.d.rt, take_both, &asked, NULL), 0);
+	ck_assert_int_eq(reeve_actor_spawn(&answers, asked.d.rt, answer, NULL, NULL), 0);
+	for (unsigned i = 0; i < 4; i++) {
+		s[i].answers = answers;
+		s[i].me = i;
+		ck_assert_int_eq(pthread_create(&t[i], NULL, ask_many, &s[i]), 0);
+	}
+	for (int i = 0; i < 4; i++)
+		pthread_join(t[i], NULL);
+	RVT_UNTIL(rvq_cell32_get(&asked.got) == 8 * 5000);
+	reeve_actor_unref(answers);
+	finish(&asked);
+}
+END_TEST
+
 START_TEST(what_was_posted_before_a_stop_comes_before_it_and_the_rest_behind)
 {
 	static struct book b;
@@ -334,9 +409,11 @@ START_TEST(actors_are_spawned_and_dropped_by_many)
 }
 END_TEST
 
-RVT_MAIN("api_actor", &messages_of_many_senders_arrive_once_and_in_each_ones_order,
-    &what_was_posted_before_a_stop_comes_before_it_and_the_rest_behind,
-    &the_last_reference_stops_after_what_was_posted,
-    &the_end_of_the_runtime_stops_every_actor_and_later_posts_run_here,
-    &a_message_is_posted_again_by_its_receiver, &an_actor_near_a_controller_shares_its_worker,
-    &completions_come_as_messages, &actors_are_spawned_and_dropped_by_many)
+RVT_MAIN_TABLE("api_actor", {&messages_of_many_senders_arrive_once_and_in_each_ones_order, 0},
+    {&an_answer_never_overtakes_its_question, 2},
+    {&what_was_posted_before_a_stop_comes_before_it_and_the_rest_behind, 0},
+    {&the_last_reference_stops_after_what_was_posted, 0},
+    {&the_end_of_the_runtime_stops_every_actor_and_later_posts_run_here, 0},
+    {&a_message_is_posted_again_by_its_receiver, 0},
+    {&an_actor_near_a_controller_shares_its_worker, 0}, {&completions_come_as_messages, 0},
+    {&actors_are_spawned_and_dropped_by_many, 0})
