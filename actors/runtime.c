@@ -293,8 +293,8 @@ rva_rt_remove_conn(reeve_rt_t *rt, struct reeve_conn *c)
 		rvq_gauge_sub(&c->w->custom, 1);
 	rvq_gauge_sub(&rt->nconns, 1);
 	pthread_mutex_lock(&rt->lock);
-	rva_stats_add(
-	    &rt->past, &st); /* at once with the removal: no sum has it twice, or not at all */
+	/* At once with the removal: no sum has it twice, or not at all. */
+	rva_stats_add(&rt->past, &st);
 	REGISTER_UNLINK(rt, c);
 	pthread_mutex_unlock(&rt->lock);
 }

@@ -35,7 +35,7 @@ rva_spin_init(struct rva_spin *s, uint32_t us)
 	s->skip = s->misses = 0;
 }
 
-/* Look until `until`.  Events found; *lent: the turn is somebody else's. */
+/* Look until `until`, or until somebody has taken the turn.  Events found. */
 static unsigned
 look(struct rva_poller *p, struct rva_events *e, const struct rvq_waker *waker, uint64_t until)
 {

@@ -32,8 +32,8 @@ struct rva_spin {
 uint32_t rva_spin_us(uint32_t wanted);
 void rva_spin_init(struct rva_spin *s, uint32_t us);
 
-/* As rva_poller_wait, until deadline (us).  waker: the look ends when the armed worker's turn is lent; NULL: it is a
- * leader's. */
+/* As rva_poller_wait, until deadline (us).  waker: the armed worker's; when its turn is lent the look ends, in vain, for who
+ * has the turn looks.  NULL: the caller is a leader. */
 unsigned rva_spin_wait(struct rva_spin *s, struct rva_poller *p, struct rva_events *e,
     struct rvq_waker *waker, uint64_t deadline);
 

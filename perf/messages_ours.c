@@ -122,15 +122,23 @@ mailbox_begin(void)
 	}
 }
 
+/* post: one of the two lanes; inlined, so the compiler knows which. */
 static inline unsigned
-mailbox_put(unsigned way, unsigned id, const uintptr_t *words, unsigned n)
+put_by(bool (*post)(struct rvq_mailbox *, struct rvq_node *), unsigned way, unsigned id,
+    const uintptr_t *words, unsigned n)
 {
 	struct letter *l;
 	unsigned i;
 
 	for (i = 0; i < n && (l = write_letter(way, id, words[i])) != NULL; i++)
-		(void)rvq_mailbox_post_mpsc(&boxes[way].mailbox, &l->u.node);
+		(void)post(&boxes[way].mailbox, &l->u.node);
 	return i;
+}
+
+static inline unsigned
+mailbox_put(unsigned way, unsigned id, const uintptr_t *words, unsigned n)
+{
+	return put_by(rvq_mailbox_post_mpsc, way, id, words, n);
 }
 
 static inline unsigned
@@ -157,12 +165,7 @@ near_begin(void)
 static inline unsigned
 near_put(unsigned way, unsigned id, const uintptr_t *words, unsigned n)
 {
-	struct letter *l;
-	unsigned i;
-
-	for (i = 0; i < n && (l = write_letter(way, id, words[i])) != NULL; i++)
-		(void)rvq_mailbox_post_near(&boxes[way].mailbox, &l->u.node);
-	return i;
+	return put_by(rvq_mailbox_post_near, way, id, words, n);
 }
 
 static inline unsigned

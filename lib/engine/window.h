@@ -29,8 +29,8 @@
 #define RV_DRY_US 10000u
 /* As far as the second rule goes, bytes.  The first rule ends at 4 to 8 times what a path needs; on a path shorter than
  * RV_NEAR_US, where the round trip is mostly our own scheduling, it goes no further than RV_NEAR_RATE (bytes per
- * microsecond, 32 Gbit/s) needs: more bytes in flight there only leave the processor's cache, which costs more than half
- * of the throughput (perf/stream --window shows it). */
+ * microsecond, 32 Gbit/s) needs: more bytes in flight there only leave the processor's cache, which costs several streams
+ * a quarter of the throughput (doc/performance.md). */
 #define RV_DRY_MAX   (512u * 1024)
 #define RV_NEAR_US   1000u
 #define RV_NEAR_RATE 4096u
